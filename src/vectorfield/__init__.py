@@ -1,3 +1,58 @@
-"""Learn the vector field f of an ODE dx/dt = f(x) from trajectories."""
+"""Learn the vector field f of an ODE dx/dt = f(x) from trajectories.
+
+>>> import numpy as np, vectorfield as vf
+>>> t = np.linspace(0.0, 5.0, 51)
+>>> xs = [a * np.stack([np.cos(t), -np.sin(t)], axis=1) for a in (0.5, 1.0, 1.5)]
+>>> model = vf.MOCK(ridge=1e-9).fit(xs, t)
+>>> model.predict(np.array([[1.0, 0.0]])).round(2)
+array([[ 0., -1.]])
+"""
+
+from vectorfield import datasets, kernels, linalg, metrics, occupation, systems, tables
+from vectorfield._errors import (
+    DataError,
+    MissingExtraError,
+    ModelFileError,
+    SimulationError,
+    SimulationWarning,
+    SolveError,
+    VectorFieldError,
+)
+from vectorfield.field import VectorField, load
+from vectorfield.mock import MOCK
+from vectorfield.simulate import Outcome, Simulation, rollout, simulate
+from vectorfield.tables import read_splits, read_trajectories, write_splits, write_trajectories
+from vectorfield.trajectories import Splits, Trajectories, Trajectory
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "MOCK",
+    "DataError",
+    "MissingExtraError",
+    "ModelFileError",
+    "Outcome",
+    "Simulation",
+    "SimulationError",
+    "SimulationWarning",
+    "SolveError",
+    "Splits",
+    "Trajectories",
+    "Trajectory",
+    "VectorField",
+    "VectorFieldError",
+    "datasets",
+    "kernels",
+    "linalg",
+    "load",
+    "metrics",
+    "occupation",
+    "read_splits",
+    "read_trajectories",
+    "rollout",
+    "simulate",
+    "systems",
+    "tables",
+    "write_splits",
+    "write_trajectories",
+]

@@ -35,12 +35,11 @@ class ModelFileError(VectorFieldError, ValueError):
 
 
 class MissingExtraError(VectorFieldError, ImportError):
-    """An optional dependency is needed; the message names the extra to install."""
+    """An optional dependency is needed; the message names the extra (or package) to install."""
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(
-            f"{purpose} needs {package}: install it with  pip install 'vectorfield[{extra}]'"
-        )
+    def __init__(self, package: str, extra: str | None, purpose: str) -> None:
+        wanted = package if extra is None else f"'vectorfield[{extra}]'"
+        super().__init__(f"{purpose} needs {package}: install it with  pip install {wanted}")
 
 
 class SolveError(VectorFieldError, ArithmeticError):

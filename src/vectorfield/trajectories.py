@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -15,7 +16,8 @@ from vectorfield._settings import check_choice
 
 __all__ = ["Splits", "Trajectories", "Trajectory", "as_trajectories"]
 
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_INT64 = np.iinfo(np.int64)
 
 
 class Trajectory(NamedTuple):
@@ -148,8 +150,8 @@ class Trajectories:
             and self.ids.dtype.kind == other.ids.dtype.kind
             and np.array_equal(self.ids, other.ids)
             and np.array_equal(self.offsets, other.offsets)
-            and np.array_equal(self.times, other.times)
-            and np.array_equal(_backend.to_numpy(self.states), _backend.to_numpy(other.states))
+            and _same_bits(self.times, other.times)
+            and _same_bits(_backend.to_numpy(self.states), _backend.to_numpy(other.states))
         )
 
     def __len__(self) -> int:
@@ -202,7 +204,7 @@ def as_trajectories(x: Any, t: Any = None, *, missing: str = "raise") -> Traject
     if isinstance(x, (list, tuple)) and len(x) > 0 and all(isinstance(v, Trajectory) for v in x):
         _refuse_times(t, "each Trajectory carries its own times")
         return Trajectories.from_arrays([v.x for v in x], [v.t for v in x], missing=missing)
-    if _is_frame(x):
+    if is_frame(x):
         _refuse_times(t, "the times of a table are in its column 'time'")
         return Trajectories.from_frame(x, missing=missing)
     if t is None:
@@ -220,10 +222,12 @@ def build(
     feature_names: Sequence[str] | None,
     missing: str,
     rows: Sequence[np.ndarray] | None = None,
+    unit: str = "row",
 ) -> Trajectories:
     """Check trajectory after trajectory and join them; the one gate to `Trajectories`.
 
-    ``rows[i]`` names the rows of trajectory i in messages (file lines, say); 0, 1, ... by default.
+    ``rows[i]`` names the rows of trajectory i in messages (file lines, say), each called a
+    ``unit``; 0, 1, ... by default.
     """
     check_choice("missing", missing, ("raise", "split"))
     if len(xs) == 0:
@@ -234,7 +238,11 @@ def build(
     for i, (x, t) in enumerate(zip(xs, ts, strict=True)):
         where = f"trajectory {ids[i]!s}"
         labels = np.arange(len(t)) if rows is None else rows[i]
-        d = _check_shape(x, t, d, where)
+        if d is None:
+            d = _check_shape(x, t, None, where)
+            columns = check_feature_names(feature_names, d)
+            shown = range(d) if feature_names is None else columns
+        _check_shape(x, t, d, where)
         gaps = _missing_rows(x)
         if missing == "split" and gaps.any():
             pieces = [p for p in _runs(~gaps) if p.stop - p.start >= 2]
@@ -242,7 +250,7 @@ def build(
         else:
             pieces, keys = [slice(0, len(t))], [ids[i]]
         for piece, key in zip(pieces, keys, strict=True):
-            _check_values(x[piece, :], t[piece], labels[piece], where)
+            _check_values(x[piece, :], t[piece], labels[piece], f"{where}, {unit}", shown)
             checked.append(Trajectory(t[piece], x[piece, :]))
             names.append(key)
     if not checked:
@@ -252,7 +260,13 @@ def build(
         )
     if any(isinstance(name, str) for name in names):
         names = [str(name) for name in names]
-    return join(checked, _whole_or_text(np.asarray(names)), check_feature_names(feature_names, d or 0))
+    keys_left = np.asarray(names)
+    if len(np.unique(keys_left)) != len(keys_left):
+        raise DataError(
+            "the names that missing='split' gives to the pieces (such as '3/1') are names of "
+            "other trajectories already; choose ids without a '/'"
+        )
+    return join(checked, keys_left, columns)
 
 
 def join(parts: Sequence[Trajectory], ids: np.ndarray, names: tuple[str, ...]) -> Trajectories:
@@ -261,7 +275,7 @@ def join(parts: Sequence[Trajectory], ids: np.ndarray, names: tuple[str, ...]) -
     states = xp.concat([part.x for part in parts], axis=0)
     times = np.concatenate([part.t for part in parts])
     offsets = np.concatenate([[0], np.cumsum([len(part.t) for part in parts])])
-    ids = np.array(ids)
+    ids = _whole_or_text(ids)
     for array in (states, times, offsets, ids):
         if isinstance(array, np.ndarray):
             array.flags.writeable = False
@@ -272,41 +286,52 @@ def check_feature_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
     """Return d distinct, non-empty feature names."""
     if names is None:
         return tuple(f"x{j}" for j in range(d))
-    if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
-        raise DataError(f"feature_names must be {d} non-empty strings, got {names!r}")
+    if not isinstance(names, (list, tuple, np.ndarray)) or not all(
+        isinstance(name, str) and name for name in names
+    ):
+        raise DataError(f"feature_names must be a list of {d} non-empty strings, got {names!r}")
     if len(names) != d:
         raise DataError(f"feature_names has {len(names)} names for {d} columns")
     if len(set(names)) != d:
         twice = sorted({name for name in names if list(names).count(name) > 1})
         raise DataError(f"feature_names must differ from one another; repeated: {twice}")
-    return tuple(names)
+    return tuple(str(name) for name in names)
 
 
 def _list_of_arrays(xs: Any) -> list[Any]:
     if isinstance(xs, (str, bytes, dict)):
-        raise DataError(f"states must be an (n, d) array or a list of them, got {type(xs).__name__}")
+        raise DataError(
+            f"states must be an (n, d) array or a list of them, got {type(xs).__name__}"
+        )
     if not isinstance(xs, (list, tuple)):
         return [_as_float(xs, "states")]
-    if len(xs) > 0 and all(np.ndim(x) == 0 for x in xs if not hasattr(x, "shape")):
-        scalars = [x for x in xs if not hasattr(x, "shape")]
-        if scalars:
-            raise DataError(
-                "states hold single numbers where (n, d) arrays were expected; for one "
-                "trajectory of one feature pass numpy.reshape(x, (-1, 1))"
-            )
-    return [_as_float(x, f"trajectory {i}") for i, x in enumerate(xs)]
+    if any(_is_scalar(x) for x in xs):
+        raise DataError(
+            "states hold single numbers where (n, d) arrays were expected; for one "
+            "trajectory of one feature pass numpy.reshape(x, (-1, 1))"
+        )
+    arrays = [_as_float(x, f"trajectory {i}") for i, x in enumerate(xs)]
+    kinds = sorted({type(x).__module__.partition(".")[0] for x in arrays})
+    if len(kinds) > 1:
+        raise DataError(
+            f"states are arrays of different libraries ({', '.join(kinds)}); convert them to one"
+        )
+    return arrays
 
 
 def _list_of_times(ts: Any, xs: Sequence[Any]) -> list[np.ndarray]:
     lengths = [x.shape[0] if x.ndim > 0 else 0 for x in xs]
-    if np.ndim(ts) == 0 and not isinstance(ts, (str, bytes, dict, type(None))):
+    if _is_scalar(ts) and ts is not None:
         step = float(_numeric(_backend.to_numpy(ts), "time step"))
         if not (np.isfinite(step) and step > 0):
             raise DataError(f"the time step must be a finite number > 0, got {step!r}")
-        return [step * np.arange(n) for n in lengths]
-    if isinstance(ts, (list, tuple)) and not all(np.ndim(t) == 0 for t in ts):
+        with np.errstate(over="ignore"):  # the check of the values names a time that overflows
+            return [step * np.arange(n) for n in lengths]
+    if isinstance(ts, (list, tuple)) and not all(_is_scalar(t) for t in ts):
         if len(ts) != len(xs):
-            raise DataError(f"{len(ts)} arrays of times for {len(xs)} trajectories; pass one for each")
+            raise DataError(
+                f"{len(ts)} arrays of times for {len(xs)} trajectories; pass one for each"
+            )
         return [_as_times(t, f"times of trajectory {i}") for i, t in enumerate(ts)]
     shared = _as_times(ts, "times")
     for i, n in enumerate(lengths):
@@ -318,8 +343,13 @@ def _list_of_times(ts: Any, xs: Sequence[Any]) -> list[np.ndarray]:
     return [shared] * len(xs)
 
 
+def _is_scalar(x: Any) -> bool:
+    # np.ndim cannot be asked of a list: it fails when the list is ragged.
+    return not isinstance(x, (list, tuple)) and np.ndim(x) == 0
+
+
 def _as_float(x: Any, what: str) -> Any:
-    if _is_frame(x):
+    if is_frame(x):
         raise DataError(
             f"{what} is a table; put all trajectories into one long table and use "
             "Trajectories.from_frame(table, trajectory=..., time=...)"
@@ -334,14 +364,22 @@ def _as_float(x: Any, what: str) -> Any:
 
 def _numeric(x: Any, what: str) -> np.ndarray:
     try:
-        array = np.asarray(x)
+        array = np.ma.asarray(x) if isinstance(x, np.ma.MaskedArray) else np.asarray(x)
     except ValueError as error:
         raise DataError(f"{what} is not a rectangular array: {error}") from error
-    if array.dtype.kind == "O" and array.size and all(isinstance(v, (int, float)) or v is None for v in array.flat):
-        array = array.astype(np.float64)
-    if array.dtype.kind not in "biuf" and array.size:
-        raise DataError(f"{what} holds {array.dtype} values, not real numbers; convert or drop them")
-    return array.astype(np.float64)
+    real = array.dtype.kind in "biuf" or (
+        array.dtype.kind == "O" and all(isinstance(v, (int, float, NoneType)) for v in array.flat)
+    )
+    if array.size and not real:
+        raise DataError(
+            f"{what} holds {array.dtype} values, not real numbers; convert or drop them"
+        )
+    try:
+        with np.errstate(over="ignore"):
+            values = array.astype(np.float64)
+    except OverflowError as error:
+        raise DataError(f"{what} holds a number too large for float64; rescale it") from error
+    return np.asarray(np.ma.filled(values, np.nan))
 
 
 def _as_times(t: Any, what: str) -> np.ndarray:
@@ -354,7 +392,10 @@ def _as_times(t: Any, what: str) -> np.ndarray:
 def _check_ids(ids: Any, n: int) -> np.ndarray:
     if ids is None:
         return np.arange(n)
-    array = np.asarray(ids)
+    try:
+        array = np.asarray(ids)
+    except ValueError as error:
+        raise DataError(f"ids must be {n} whole numbers or {n} strings, got {ids!r}") from error
     if array.shape != (n,) or array.dtype.kind not in "iuU":
         raise DataError(f"ids must be {n} whole numbers or {n} strings, got {ids!r}")
     if len(np.unique(array)) != n:
@@ -364,11 +405,12 @@ def _check_ids(ids: Any, n: int) -> np.ndarray:
 
 def _whole_or_text(ids: np.ndarray) -> np.ndarray:
     """Store ids that all read as whole numbers as integers, others as text."""
-    if ids.dtype.kind in "iu":
+    if ids.dtype.kind == "i":
         return ids.astype(np.int64)
-    if all(_WHOLE.fullmatch(name) for name in ids.tolist()):
-        return ids.astype(np.int64)
-    return ids
+    names = [str(name) for name in ids.tolist()]
+    if all(_WHOLE.fullmatch(name) and _INT64.min <= int(name) <= _INT64.max for name in names):
+        return np.array([int(name) for name in names], dtype=np.int64)
+    return np.array(names)
 
 
 def _check_shape(x: Any, t: np.ndarray, d: int | None, where: str) -> int:
@@ -388,26 +430,28 @@ def _check_shape(x: Any, t: np.ndarray, d: int | None, where: str) -> int:
     return int(width)
 
 
-def _check_values(x: Any, t: np.ndarray, labels: np.ndarray, where: str) -> None:
+def _check_values(
+    x: Any, t: np.ndarray, labels: np.ndarray, where: str, columns: Sequence[Any]
+) -> None:
     if len(t) < 2:
         raise DataError(
-            f"{where}: has {len(t)} sample{'' if len(t) == 1 else 's'}, at least two are needed; "
-            "leave this trajectory out"
+            f"{where.rpartition(',')[0]}: has {len(t)} sample{'' if len(t) == 1 else 's'}, "
+            "at least two are needed; leave this trajectory out"
         )
     bad_times = ~np.isfinite(t)
     if bad_times.any():
         row = int(np.argmax(bad_times))
-        raise DataError(f"{where}, row {labels[row]}: time is {t[row]}; give every sample a finite time")
-    steps = np.diff(t)
-    if (steps <= 0).any():
-        row = int(np.argmax(steps <= 0))
-        if steps[row] == 0:
+        raise DataError(f"{where} {labels[row]}: time is {t[row]}; give every sample a finite time")
+    steps_back = t[1:] <= t[:-1]  # no difference is taken: it could overflow
+    if steps_back.any():
+        row = int(np.argmax(steps_back))
+        if t[row] == t[row + 1]:
             raise DataError(
-                f"{where}, row {labels[row + 1]}: time {t[row + 1]:g} occurs twice; "
+                f"{where} {labels[row + 1]}: time {t[row + 1]:g} occurs twice; "
                 "keep or average one sample for each time"
             )
         raise DataError(
-            f"{where}, row {labels[row + 1]}: time goes back from {t[row]:g} to {t[row + 1]:g}; "
+            f"{where} {labels[row + 1]}: time goes back from {t[row]:g} to {t[row + 1]:g}; "
             "sort the rows by time, or start a new trajectory there"
         )
     finite = _backend.to_numpy(_backend.namespace(x).isfinite(x))
@@ -419,7 +463,9 @@ def _check_values(x: Any, t: np.ndarray, labels: np.ndarray, where: str) -> None
             if np.isnan(value)
             else "correct the value, or mark it missing with NaN"
         )
-        raise DataError(f"{where}, row {labels[row]}, column {column}: value is {value}; {remedy}")
+        raise DataError(
+            f"{where} {labels[row]}, column {columns[column]!r}: value is {value}; {remedy}"
+        )
 
 
 def _missing_rows(x: Any) -> np.ndarray:
@@ -433,12 +479,21 @@ def _runs(keep: np.ndarray) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
+def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    # array_equal would call -0.0 and 0.0 the same.
+    return bool(
+        a.dtype == b.dtype
+        and np.array_equal(a, b, equal_nan=True)
+        and np.array_equal(np.signbit(a), np.signbit(b))
+    )
+
+
 def _refuse_times(t: Any, reason: str) -> None:
     if t is not None:
         raise DataError(f"times were given twice: {reason}; leave the second argument out")
 
 
-def _is_frame(x: Any) -> bool:
+def is_frame(x: Any) -> bool:
     import narwhals as nw
 
     return isinstance(nw.from_native(x, pass_through=True), (nw.DataFrame, nw.LazyFrame))

@@ -1,0 +1,17 @@
+"""Linear algebra of the fit: Gram assembly, factorisations, and the regression they serve."""
+
+from vectorfield.linalg.dense import Dense, DenseFactor, DenseSystem
+from vectorfield.linalg.gram import assemble
+from vectorfield.linalg.regression import Regression, regress
+from vectorfield.linalg.solution import Solution, Status
+
+__all__ = [
+    "Dense",
+    "DenseFactor",
+    "DenseSystem",
+    "Regression",
+    "Solution",
+    "Status",
+    "assemble",
+    "regress",
+]

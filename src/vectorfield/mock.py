@@ -1,0 +1,237 @@
+"""`MOCK`: the estimator that users meet."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from vectorfield import _backend
+from vectorfield._errors import DataError, SolveError
+from vectorfield._settings import check_real
+from vectorfield.field import VectorField
+from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel, Separable
+from vectorfield.linalg import Dense, regress
+from vectorfield.metrics import evaluate
+from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
+from vectorfield.simulate import rollout, simulate
+from vectorfield.tables import states_from_frame
+from vectorfield.trajectories import Trajectories, as_trajectories, is_frame
+
+__all__ = ["MOCK"]
+
+RELATIVE_RIDGE = 1e-3
+
+
+class MOCK(BaseEstimator):
+    """Learn f in dx/dt = f(x) from trajectories, by regression on occupation kernels.
+
+    f minimises |Sigma^(-1/2) (L f - y)|^2 + ridge N |f|^2 over the space of the kernel, where the
+    N rows of L are integrals of f along stretches of the data (the *rule* says which), y the
+    increments over them and Sigma the metric of the *noise*. The minimiser is
+    f = sum_p K(., z_p) (W^T a)_p with (W G W^T + ridge N Sigma) a = y. Cost: O(N^2 d) for the
+    matrix, N^3 / 3 for one factorisation that serves all d coordinates, O(N^2 d) to solve; memory
+    one N x N matrix.
+
+    The settings here are taken as given; nothing is tuned.
+
+    Args:
+        kernel: a scalar kernel, or an operator-valued one such as `Separable`. By default
+            `Gaussian`; a length scale of None is the median distance of the training nodes.
+            Length scales are in units of the standardised coordinates.
+        ridge: lambda > 0. By default 1e-3 mean(h^2) mean k(z, z) / N with h the durations of the
+            observations, which does not depend on the units of time or state.
+        rule: how integrals are approximated: the paper's `Trapezoid` by default; `Lagrange` is
+            far more accurate where snapshots are clean and steps even.
+        noise: the metric of the loss, `White` (the paper's) by default; `SnapshotNoise` is right
+            where measurement noise dominates.
+        standardize: subtract each feature's training mean and divide by its standard deviation
+            before fitting (undone in all results; constant features are only centred).
+        solver: settings of the linear solver, `Dense` by default.
+
+    Attributes:
+        field_: the learned `VectorField`.
+        kernel_, ridge_: those used, nothing left open.
+        rkhs_norm_: |f| in the kernel's space (in standardised coordinates).
+        residuals_: y - L f, (N, d), in the units of the data.
+        solution_: the linear solve: status, residual, seconds of each stage.
+        n_features_in_, feature_names_in_: the coordinates.
+
+    Example:
+        >>> import numpy as np, vectorfield as vf
+        >>> t = np.linspace(0.0, 6.0, 61)
+        >>> circle = np.stack([np.cos(t), np.sin(t)], axis=1)  # dx/dt = -y, dy/dt = x
+        >>> model = vf.MOCK(vf.kernels.Linear(), ridge=1e-12, standardize=False).fit(circle, t)
+        >>> model.predict(np.array([[0.0, 2.0]])).round(3)
+        array([[-2., 0.]])
+        >>> model.simulate(np.array([1.0, 0.0]), np.array([0.0, np.pi])).round(3)
+        array([[ 1., 0.],
+               [-1., 0.]])
+    """
+
+    def __init__(
+        self,
+        kernel: ScalarKernel | OperatorKernel | None = None,
+        ridge: float | None = None,
+        *,
+        rule: Rule | None = None,
+        noise: Noise | None = None,
+        standardize: bool = True,
+        solver: Dense | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.ridge = ridge
+        self.rule = rule
+        self.noise = noise
+        self.standardize = standardize
+        self.solver = solver
+
+    def fit(self, x: Any, t: Any = None) -> Self:
+        """Fit to trajectories.
+
+        Args:
+            x: one (n, d) array, a list of (n_i, d) arrays, a `Trajectories`, or a long table with
+                columns ``trajectory``, ``time`` and the features.
+            t: for arrays: the step, one array of times, or a list of them.
+
+        Raises:
+            DataError: the data cannot be used; the message names trajectory, row and remedy.
+            SolveError: the linear system could not be solved; the message gives the condition and
+                the remedy, its ``solution`` the figures.
+        """
+        rule, noise, solver = self._settings()
+        trajectories = as_trajectories(x, t)
+        shift, scale = self._standardisation(trajectories.states)
+        scaled = dataclasses.replace(trajectories, states=(trajectories.states - shift) / scale)
+        occupations = rule(scaled)
+        kernel = _as_operator(self.kernel).resolved(occupations.nodes)
+        ridge = self._choose_ridge(kernel, occupations)
+        regression = regress(
+            kernel,
+            occupations,
+            ridge=ridge,
+            covariance=noise.covariance(occupations),
+            solver=solver,
+        )
+        self.solution_ = regression.solution
+        if not regression.solution.status.ok:
+            raise SolveError(
+                f"the fit of {len(occupations)} observations failed: {regression.solution.detail}",
+                regression.solution,
+            )
+        info = {"ridge": ridge, "rule": repr(rule), "noise": repr(noise), "observations": len(occupations)}
+        self.field_ = VectorField(
+            kernel=kernel,
+            nodes=occupations.nodes,
+            coefficients=regression.coefficients,
+            shift=shift,
+            scale=scale,
+            feature_names=trajectories.feature_names,
+            info=MappingProxyType(info),
+        )
+        self.kernel_, self.ridge_ = kernel, ridge
+        self.rkhs_norm_ = regression.norm
+        self.residuals_ = regression.residuals * scale
+        self.n_features_in_ = trajectories.d
+        self.feature_names_in_ = np.asarray(trajectories.feature_names, dtype=object)
+        return self
+
+    def predict(self, x: Any) -> Any:
+        """Return f(x): (n, d) -> (n, d). A table is read by its columns' names. Cost O(n N d)."""
+        check_is_fitted(self)
+        states = states_from_frame(x, self.field_.feature_names) if is_frame(x) else x
+        value = self.field_(states)
+        xp = _backend.namespace(value)
+        if not bool(xp.all(xp.isfinite(_backend.array_like(states, self.field_.nodes)))):
+            raise DataError("states hold values that are not finite; fill them in or leave them out")
+        return value
+
+    def simulate(self, x0: Any, t: Any, **options: Any) -> Any:
+        """Return the states at times t of dx/dt = f(x), x(t_0) = x0.
+
+        ``x0`` (d,) gives (len(t), d); a batch (b, d) gives (b, len(t), d). Where a start stops
+        early its states are NaN from there and a `SimulationWarning` says why;
+        ``on_failure="raise"`` raises instead. All options of `vectorfield.simulate` are taken;
+        call that with ``model.field_`` for the statuses too.
+        """
+        check_is_fitted(self)
+        return simulate(self.field_, x0, t, **options).x
+
+    def score(self, x: Any, t: Any = None) -> float:
+        """Return the skill of rollouts from the first samples: 1 - mean Err / mean null Err.
+
+        1 is perfect, 0 is no better than x(t) = x(0). Rollouts that stop early count as a very
+        large, finite error.
+        """
+        check_is_fitted(self)
+        trajectories = as_trajectories(x, t)
+        run = rollout(self.field_, trajectories, on_failure="ignore")
+        return evaluate(trajectories, run.x).skill
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write ``field_`` to a model file that `vectorfield.load` reads."""
+        check_is_fitted(self)
+        self.field_.save(path)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, nested ones too (``kernel__length_scale=2.0``).
+
+        Kernels and rules are immutable: a nested change puts a changed copy in their place.
+        """
+        nested: dict[str, dict[str, Any]] = {}
+        direct: dict[str, Any] = {}
+        for key, value in params.items():
+            name, _, rest = key.partition("__")
+            if rest and name in self.get_params(deep=False):
+                nested.setdefault(name, {})[rest] = value
+            else:
+                direct[key] = value
+        super().set_params(**direct)
+        for name, changes in nested.items():
+            current = getattr(self, name)
+            if current is None:
+                raise ValueError(f"{name} is None and has no parameters to set; set {name} first")
+            setattr(self, name, current.replace(**changes))
+        return self
+
+    def _settings(self) -> tuple[Rule, Noise, Dense]:
+        rule = Trapezoid() if self.rule is None else self.rule
+        noise = White() if self.noise is None else self.noise
+        solver = Dense() if self.solver is None else self.solver
+        for name, value, kind in (("rule", rule, Rule), ("noise", noise, Noise), ("solver", solver, Dense)):
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} must be a {kind.__name__} such as those in vf, got {value!r}")
+        if self.ridge is not None:
+            check_real("ridge", self.ridge, above=0.0)
+        return rule, noise, solver
+
+    def _standardisation(self, states: Any) -> tuple[Any, Any]:
+        xp = _backend.namespace(states)
+        if not self.standardize:
+            return xp.zeros_like(states[0, :]), xp.ones_like(states[0, :])
+        shift = xp.mean(states, axis=0)
+        spread = xp.std(states, axis=0)
+        size = xp.max(xp.abs(states), axis=0)
+        constant = spread <= 1e-12 * size  # rounding alone
+        return shift, xp.where(constant, xp.ones_like(spread), spread)
+
+    def _choose_ridge(self, kernel: OperatorKernel, occupations: Occupations) -> float:
+        if self.ridge is not None:
+            return float(self.ridge)
+        size = kernel.size(occupations.nodes) * float(np.mean(occupations.durations**2))
+        return RELATIVE_RIDGE * size / len(occupations)
+
+
+def _as_operator(kernel: Any) -> OperatorKernel:
+    if kernel is None:
+        return Separable(Gaussian())
+    if isinstance(kernel, OperatorKernel):
+        return kernel
+    if isinstance(kernel, ScalarKernel):
+        return Separable(kernel)
+    raise TypeError(f"kernel must be a kernel such as vf.kernels.Gaussian(), got {kernel!r}")

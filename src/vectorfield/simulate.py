@@ -1,0 +1,250 @@
+"""Simulation of a field: many starts at once, each with its own steps, its own end."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from vectorfield import _backend
+from vectorfield._errors import DataError, SimulationError, SimulationWarning
+from vectorfield._settings import check_choice, check_integer, check_real
+from vectorfield._rungekutta import Ended, integrate
+from vectorfield.trajectories import Trajectories
+
+__all__ = ["Outcome", "Simulation", "rollout", "simulate"]
+
+EXPLICIT = ("DOP853", "RK45")
+IMPLICIT = ("Radau", "BDF", "LSODA")
+
+
+class Outcome(Enum):
+    """How the simulation of one start ended."""
+
+    FINISHED = "finished"
+    BLEW_UP = "the state or the field stopped being finite"
+    STEP_TOO_SMALL = "the step fell below the spacing of floating-point times (a singularity?)"
+    TOO_MANY_STEPS = "max_steps was reached; raise it, loosen rtol, or try method='Radau'"
+    SOLVER_FAILED = "SciPy's solver stopped"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation:
+    """Trajectories of a simulation and how each ended.
+
+    Attributes:
+        t: the times asked, (m,), or a list of b arrays where each start had its own.
+        x: the states there: (m, d) for one start, (b, m, d) for a batch, or a list of b arrays
+            (m_i, d); NaN from where a start failed.
+        outcomes: one `Outcome` a start.
+        reached: (b,) the times up to which the states are good.
+        steps: (b,) accepted steps.
+        evaluations: number of calls of the field, each for a whole batch.
+    """
+
+    t: Any
+    x: Any
+    outcomes: tuple[Outcome, ...]
+    reached: np.ndarray
+    steps: np.ndarray
+    evaluations: int
+
+    @property
+    def success(self) -> bool:
+        """Whether every start reached its last time."""
+        return all(outcome is Outcome.FINISHED for outcome in self.outcomes)
+
+    def message(self) -> str:
+        """Say in one sentence how it went.
+
+        >>> import numpy as np, vectorfield as vf
+        >>> run = vf.simulate(lambda x: x**2, np.array([1.0]), [0.0, 0.5, 2.0], on_failure="ignore")
+        >>> print(run.message())
+        1 of 1 starts stopped early; start 0 at t = 1: the step fell below the spacing of
+        floating-point times (a singularity?)
+        """
+        failed = [i for i, o in enumerate(self.outcomes) if o is not Outcome.FINISHED]
+        if not failed:
+            return f"{len(self.outcomes)} of {len(self.outcomes)} starts finished"
+        i = failed[0]
+        return (
+            f"{len(failed)} of {len(self.outcomes)} starts stopped early; start {i} at "
+            f"t = {self.reached[i]:.6g}: {self.outcomes[i].value}"
+        )
+
+    def __repr__(self) -> str:
+        return f"Simulation({self.message()}; {self.evaluations} evaluations)"
+
+
+def simulate(
+    field: Callable[[Any], Any],
+    x0: Any,
+    t: Any,
+    *,
+    method: str = "DOP853",
+    rtol: float = 1e-8,
+    atol: Any = None,
+    max_steps: int = 100_000,
+    on_failure: str = "warn",
+) -> Simulation:
+    """Solve dx/dt = f(x), x(t_0) = x0, and return the states at the times asked.
+
+    The explicit methods step all starts together, one call of the field for the whole batch a
+    stage, yet every start has its own step size and its own end: where one blows up, that one
+    alone stops, with NaN from there on. Between steps the method's own interpolant is used.
+
+    Args:
+        field: f, taking (n, d) to (n, d); a `VectorField`, a system, or any callable.
+        x0: one start (d,) or a batch (b, d).
+        t: increasing or (to go back in time) decreasing times, the first one that of x0: an
+            array shared by all starts, or a list of b arrays.
+        method: ``"DOP853"`` (order 8, for smooth fields), ``"RK45"`` (order 5, for rough ones);
+            for stiff fields SciPy's ``"Radau"``, ``"BDF"`` or ``"LSODA"``, start by start, with
+            ``field.jacobian`` where there is one.
+        rtol, atol: the local error of a step is kept below atol + rtol |x|, in the root mean
+            square over the coordinates. atol may be (d,); by default rtol times ``field.scale``
+            where the field has one (the spread of its training data), else rtol.
+        max_steps: most accepted and rejected steps for each start.
+        on_failure: ``"warn"``, ``"raise"`` (`SimulationError`, carrying the simulation) or
+            ``"ignore"``.
+
+    Returns:
+        A `Simulation`; ``.x`` holds the states.
+
+    Example:
+        >>> import numpy as np, vectorfield as vf
+        >>> run = vf.simulate(lambda x: -x, np.array([[1.0], [2.0]]), np.array([0.0, 1.0]))
+        >>> run.x.round(6)[:, 1, 0]
+        array([0.367879, 0.735759])
+    """
+    check_choice("method", method, EXPLICIT + IMPLICIT)
+    check_choice("on_failure", on_failure, ("warn", "raise", "ignore"))
+    check_real("rtol", rtol, above=0.0)
+    check_integer("max_steps", max_steps, at_least=1)
+    starts, single = _check_starts(x0)
+    times, shared = _check_times(t, starts.shape[0])
+    tolerance = _check_atol(atol, rtol, field, starts)
+    if method in EXPLICIT:
+        ended = integrate(field, starts, times, method, rtol, tolerance, max_steps)
+    else:
+        ended = _with_scipy(field, starts, times, method, rtol, tolerance)
+    outcomes = tuple(Outcome[name] for name in ended.outcomes)
+    if single and shared:
+        x: Any = ended.x[0]
+    elif shared:
+        x = _backend.namespace(starts).stack(ended.x)
+    else:
+        x = ended.x
+    result = Simulation(
+        times[0] if shared else times, x, outcomes, ended.reached, ended.steps, ended.evaluations
+    )
+    if not result.success and on_failure == "raise":
+        raise SimulationError(result.message(), result)
+    if not result.success and on_failure == "warn":
+        warnings.warn(result.message() + "; NaN from there", SimulationWarning, stacklevel=2)
+    return result
+
+
+def rollout(
+    field: Callable[[Any], Any], trajectories: Trajectories, **options: Any
+) -> Simulation:
+    """Simulate from the first sample of every trajectory, over its own times, in one batch.
+
+    ``options`` are those of `simulate`; ``.x`` of the result is a list of (n_i, d) arrays.
+
+    Example:
+        >>> import vectorfield as vf
+        >>> data = vf.Trajectories.from_arrays([[[1.0], [0.4]], [[2.0], [0.7], [0.3]]], 1.0)
+        >>> [x.round(3).tolist() for x in vf.rollout(lambda x: -x, data).x]
+        [[[1.0], [0.368]], [[2.0], [0.736], [0.271]]]
+    """
+    first = _backend.index(trajectories.offsets[:-1], trajectories.states)
+    times = [trajectory.t for trajectory in trajectories]
+    return simulate(field, trajectories.states[first], times, **options)
+
+
+def _check_starts(x0: Any) -> tuple[Any, bool]:
+    starts = x0 if _backend.is_array(x0) else np.asarray(x0)
+    xp = _backend.namespace(starts)
+    if not xp.isdtype(starts.dtype, ("real floating", "integral")):
+        raise DataError(f"x0 holds {starts.dtype}, not real numbers")
+    if starts.ndim not in (1, 2) or 0 in starts.shape:
+        raise DataError(f"x0 must have shape (d,) or (b, d), got {tuple(starts.shape)}")
+    if not bool(xp.all(xp.isfinite(starts))):
+        raise DataError("x0 holds values that are not finite; every start needs all coordinates")
+    starts = xp.astype(starts, xp.float64)
+    return (starts[None, :], True) if starts.ndim == 1 else (starts, False)
+
+
+def _check_times(t: Any, count: int) -> tuple[list[np.ndarray], bool]:
+    if isinstance(t, (list, tuple)) and any(np.ndim(v) > 0 for v in t):
+        if len(t) != count:
+            raise DataError(f"{len(t)} arrays of times for {count} starts; pass one for each")
+        return [_check_monotone(v, f"times of start {i}") for i, v in enumerate(t)], False
+    return [_check_monotone(t, "times")] * count, True
+
+
+def _check_monotone(t: Any, what: str) -> np.ndarray:
+    array = np.asarray(_backend.to_numpy(t) if _backend.is_array(t) else t)
+    if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in "iuf":
+        raise DataError(f"{what} must be a one-dimensional array of numbers, got {t!r:.60}")
+    array = array.astype(np.float64)
+    steps = np.diff(array)
+    if not np.isfinite(array).all() or not ((steps > 0).all() or (steps < 0).all()):
+        raise DataError(f"{what} must be finite and strictly increasing or strictly decreasing")
+    return array
+
+
+def _check_atol(atol: Any, rtol: float, field: Any, starts: Any) -> Any:
+    if atol is None:
+        scale = getattr(field, "scale", None)
+        atol = rtol if scale is None else rtol * _backend.to_numpy(scale)
+    values = np.broadcast_to(np.asarray(atol, dtype=np.float64), (starts.shape[1],))
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise ValueError(f"atol must be >= 0, a number or one for each coordinate, got {atol!r}")
+    return _backend.array_like(values.copy(), starts)
+
+
+def _with_scipy(
+    field: Any, starts: Any, times: Sequence[np.ndarray], method: str, rtol: float, atol: Any
+) -> Ended:
+    from scipy.integrate import solve_ivp
+
+    calls = 0
+
+    def rate(_: float, x: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        return _backend.to_numpy(field(_backend.array_like(x[None, :], starts)))[0]
+
+    def jacobian(_: float, x: np.ndarray) -> np.ndarray:
+        return _backend.to_numpy(field.jacobian(_backend.array_like(x[None, :], starts)))[0]
+
+    states, outcomes, reached, steps = [], [], [], []
+    settings: dict[str, Any] = {"rtol": max(rtol, 1e-13), "atol": _backend.to_numpy(atol)}
+    if hasattr(field, "jacobian"):
+        settings["jac"] = jacobian
+    for x0, t in zip(_backend.to_numpy(starts), times, strict=True):
+        values = np.full((len(t), len(x0)), np.nan)
+        values[0] = x0
+        name, good, last, taken = "FINISHED", 1, t[0], 0
+        if len(t) > 1:
+            with np.errstate(over="ignore", invalid="ignore"):
+                run = solve_ivp(
+                    rate, (t[0], t[-1]), x0, method=method, t_eval=t, dense_output=False, **settings
+                )
+            finite = np.isfinite(run.y).all(axis=0)
+            good = len(finite) if finite.all() else int(np.argmin(finite))
+            values[:good] = run.y[:, :good].T
+            last, taken = t[max(good - 1, 0)], run.nfev
+            if run.status != 0 or good < len(t):
+                name = "SOLVER_FAILED" if finite.all() else "BLEW_UP"
+        states.append(_backend.array_like(values, starts))
+        outcomes.append(name)
+        reached.append(last)
+        steps.append(taken)
+    return Ended(states, outcomes, np.asarray(reached), np.asarray(steps), calls)
