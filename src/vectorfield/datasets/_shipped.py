@@ -39,8 +39,8 @@ SHIPPED = {
         trajectories=283,
         samples=6.51,
         text=(
-            "Laboratory values of patients with primary biliary cirrhosis at visits 0 to 14 "
-            "years apart: few and irregular samples; times in years."
+            "Laboratory values of patients with primary biliary cirrhosis: few visits, at "
+            "irregular times, over 0.3 to 14.1 years; times in years."
         ),
         source=(
             "pbcseq in the R package survival 3.5-3 (T. Therneau); Murtaugh et al., Hepatology "
@@ -48,7 +48,10 @@ SHIPPED = {
             "1991; Therneau and Grambsch, Modeling Survival Data: Extending the Cox Model, "
             "Springer 2000."
         ),
-        terms="The package states LGPL (>= 2); nothing separate is said of the data.",
+        terms=(
+            "The package states LGPL (>= 2) (Debian's copyright file, older, GPL-2); nothing "
+            "separate is said of the data."
+        ),
     ),
     "drifters": Description(
         name="drifters",

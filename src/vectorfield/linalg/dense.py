@@ -84,8 +84,9 @@ class DenseSystem:
     def largest_eigenvalue(self, steps: int = 8) -> float:
         """Estimate the largest eigenvalue of M by power iteration (from below, within some %)."""
         xp = _backend.namespace(self.matrix)
-        start = np.random.default_rng(0).normal(size=(len(self), 4))
-        x = _backend.array_like(np.linalg.qr(start)[0] if len(self) >= 4 else start, self.matrix)
+        start = np.random.default_rng(0).normal(size=(len(self), 2))
+        start[:, 0] = 1.0  # a Gram matrix of positive kernels leans this way
+        x = _backend.array_like(start / np.linalg.norm(start, axis=0), self.matrix)
         value = 0.0
         for _ in range(steps):
             y = symmetric_product(self.matrix, self.diagonal, x)
@@ -112,16 +113,23 @@ class DenseSystem:
         """Factor M + shift Sigma; see `Dense` for ``precision``."""
         start = perf_counter()
         factor = None
-        bound = None
-        if precision == "mixed" or (precision == "auto" and len(self) >= WORTHWHILE):
-            noise = shift * self.smallest_noise()
-            bound = self.largest_eigenvalue() / noise if noise > 0 else np.inf
-        if bound is not None and (precision == "mixed" or bound <= REFINABLE):
+        if precision == "mixed" or (precision == "auto" and self._is_refinable(shift)):
             factor = self._factor_single(shift)
         if factor is None:
             factor = self._factor_double(shift, precision == "mixed")
         factor.seconds["factor"] = perf_counter() - start
         return factor
+
+    def _is_refinable(self, shift: float) -> bool:
+        """Whether the noise term bounds the condition number enough for a float32 factor."""
+        if len(self) < WORTHWHILE:
+            return False
+        highest = REFINABLE * shift * self.smallest_noise()
+        # one step bounds the largest eigenvalue from below, which often settles it
+        for steps in (1, 4):
+            if self.largest_eigenvalue(steps) > highest:
+                return False
+        return True
 
     def _factor_single(self, shift: float) -> DenseFactor | None:
         xp = _backend.namespace(self.matrix)
