@@ -133,24 +133,32 @@ class DenseSystem:
 
     def _factor_single(self, shift: float) -> DenseFactor | None:
         xp = _backend.namespace(self.matrix)
+        self._restore()
         single = xp.empty(self.matrix.shape, dtype=xp.float32, device=_backend.device(self.matrix))
-        for start in range(0, len(self), BLOCK):  # by rows of the upper triangle: M is intact there
+        for start in range(0, len(self), BLOCK):
             stop = start + BLOCK
-            single[start:, start:stop] = xp.astype(self.matrix[start:stop, start:].T, xp.float32)
+            single[start:stop, :stop] = xp.astype(self.matrix[start:stop, :stop], xp.float32)
         _fill(single, self.diagonal, self.covariance, shift)
         failed = factor_lower(single)
         return None if failed else DenseFactor(self, shift, single, 0, fell_back=False)
 
     def _factor_double(self, shift: float, fell_back: bool) -> DenseFactor:
-        if not self._fresh:
-            for start in range(0, len(self), BLOCK):
-                stop = min(start + BLOCK, len(self))
-                self.matrix[stop:, start:stop] = self.matrix[start:stop, stop:].T
-                corner = self.matrix[start:stop, start:stop]
-                _backend.write_lower(corner, corner.T)
+        self._restore()
         self._fresh = False
         _fill(self.matrix, self.diagonal, self.covariance, shift)
         return DenseFactor(self, shift, self.matrix, factor_lower(self.matrix), fell_back)
+
+    def _restore(self) -> None:
+        """Copy the upper triangle back over a lower one that holds an old factor."""
+        if self._fresh:
+            return
+        for start in range(0, len(self), BLOCK):
+            stop = min(start + BLOCK, len(self))
+            self.matrix[stop:, start:stop] = self.matrix[start:stop, stop:].T
+            corner = self.matrix[start:stop, start:stop]
+            _backend.write_lower(corner, corner.T)
+        _backend.write_diagonal(self.matrix, self.diagonal)
+        self._fresh = True
 
 
 class DenseFactor:
