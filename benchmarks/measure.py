@@ -64,7 +64,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a Markdown table."""
     cells = [[str(v) for v in row] for row in [header, *rows]]
     width = [max(len(row[j]) for row in cells) for j in range(len(header))]
-    lines = ["| " + " | ".join(v.ljust(w) for v, w in zip(row, width, strict=True)) + " |" for row in cells]
+    lines = [
+        "| " + " | ".join(v.ljust(w) for v, w in zip(row, width, strict=True)) + " |"
+        for row in cells
+    ]
     lines.insert(1, "|" + "|".join("-" * (w + 2) for w in width) + "|")
     return "\n".join(lines)
 

@@ -18,6 +18,7 @@ from vectorfield._errors import (
     SolveError,
     VectorFieldError,
 )
+from vectorfield.compression import compress
 from vectorfield.field import VectorField, load
 from vectorfield.mock import MOCK
 from vectorfield.simulate import Outcome, Simulation, rollout, simulate
@@ -41,6 +42,7 @@ __all__ = [
     "Trajectory",
     "VectorField",
     "VectorFieldError",
+    "compress",
     "datasets",
     "kernels",
     "linalg",

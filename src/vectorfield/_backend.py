@@ -73,7 +73,9 @@ def array_like(values: Any, like: Any) -> Any:
     device = array_api_compat.device(like)
     if is_array(values) and not isinstance(values, np.ndarray):
         return array_api_compat.to_device(values, device)
-    return xp.asarray(np.ascontiguousarray(values, dtype=np.float64), dtype=xp.float64, device=device)
+    return xp.asarray(
+        np.ascontiguousarray(values, dtype=np.float64), dtype=xp.float64, device=device
+    )
 
 
 def exp_inplace(x: Any) -> Any:
@@ -123,7 +125,9 @@ def sparse_apply(matrix: sp.csr_array, x: Any) -> Any:
         from cupyx.scipy import sparse as cupy_sparse
 
         return cupy_sparse.csr_matrix(sp.csr_matrix(matrix)) @ x
-    raise TypeError(f"no sparse product for arrays of type {type(x).__name__}; use NumPy, PyTorch or CuPy")
+    raise TypeError(
+        f"no sparse product for arrays of type {type(x).__name__}; use NumPy, PyTorch or CuPy"
+    )
 
 
 @cache

@@ -69,8 +69,13 @@ def check_real(
     """Return ``value`` as a float, or say what was wrong with the setting ``name``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    number = float(value)
-    bound = f"> {above:g}" if above is not None else f">= {at_least:g}" if at_least is not None else ""
+    try:
+        number = float(value)
+    except OverflowError:  # a Python integer may have any number of digits
+        number = math.inf
+    bound = (
+        f"> {above:g}" if above is not None else f">= {at_least:g}" if at_least is not None else ""
+    )
     low = (above is not None and not number > above) or (
         at_least is not None and not number >= at_least
     )

@@ -73,7 +73,7 @@ class VectorField:
         return value[0, :, :] if single else value
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model file: one file, no pickle, checked when read; see the docs for the format."""
+        """Write a model file: one file, no pickle, checked when read."""
         arrays = {
             name: _backend.to_numpy(getattr(self, name))
             for name in ("nodes", "coefficients", "shift", "scale")

@@ -21,14 +21,14 @@ from vectorfield.metrics import evaluate
 from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
 from vectorfield.simulate import rollout, simulate
 from vectorfield.tables import states_from_frame
-from vectorfield.trajectories import Trajectories, as_trajectories, is_frame
+from vectorfield.trajectories import as_trajectories, is_frame
 
 __all__ = ["MOCK"]
 
 RELATIVE_RIDGE = 1e-3
 
 
-class MOCK(BaseEstimator):
+class MOCK(BaseEstimator):  # type: ignore[misc]
     """Learn f in dx/dt = f(x) from trajectories, by regression on occupation kernels.
 
     f minimises |Sigma^(-1/2) (L f - y)|^2 + ridge N |f|^2 over the space of the kernel, where the
@@ -124,7 +124,12 @@ class MOCK(BaseEstimator):
                 f"the fit of {len(occupations)} observations failed: {regression.solution.detail}",
                 regression.solution,
             )
-        info = {"ridge": ridge, "rule": repr(rule), "noise": repr(noise), "observations": len(occupations)}
+        info = {
+            "ridge": ridge,
+            "rule": repr(rule),
+            "noise": repr(noise),
+            "observations": len(occupations),
+        }
         self.field_ = VectorField(
             kernel=kernel,
             nodes=occupations.nodes,
@@ -148,7 +153,9 @@ class MOCK(BaseEstimator):
         value = self.field_(states)
         xp = _backend.namespace(value)
         if not bool(xp.all(xp.isfinite(_backend.array_like(states, self.field_.nodes)))):
-            raise DataError("states hold values that are not finite; fill them in or leave them out")
+            raise DataError(
+                "states hold values that are not finite; fill them in or leave them out"
+            )
         return value
 
     def simulate(self, x0: Any, t: Any, **options: Any) -> Any:
@@ -203,9 +210,15 @@ class MOCK(BaseEstimator):
         rule = Trapezoid() if self.rule is None else self.rule
         noise = White() if self.noise is None else self.noise
         solver = Dense() if self.solver is None else self.solver
-        for name, value, kind in (("rule", rule, Rule), ("noise", noise, Noise), ("solver", solver, Dense)):
+        for name, value, kind in (
+            ("rule", rule, Rule),
+            ("noise", noise, Noise),
+            ("solver", solver, Dense),
+        ):
             if not isinstance(value, kind):
-                raise TypeError(f"{name} must be a {kind.__name__} such as those in vf, got {value!r}")
+                raise TypeError(
+                    f"{name} must be a {kind.__name__} such as those in vf, got {value!r}"
+                )
         if self.ridge is not None:
             check_real("ridge", self.ridge, above=0.0)
         return rule, noise, solver

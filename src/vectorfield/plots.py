@@ -54,7 +54,7 @@ def phase_portrait(
             no streamlines.
         ax: where to draw; by default a new figure that pyplot does not know.
         data: training snapshots, grey dots (every k-th of them if there are very many).
-        true: observed trajectories, black lines.
+        true: test trajectories, black lines.
         predicted: states at the same times, red dashed lines: a `Simulation`, a `Trajectories`,
             or one (n_i, d) array for each trajectory. NaN is left out.
         axes: the two coordinates.
@@ -80,14 +80,15 @@ def phase_portrait(
     _check_field(field)
     _check_sets(data=data, true=true)
     paths = _paths(predicted, true)
-    d, names = _coordinates(field, data, true, paths)
+    plain = 2 if at is None else len(at)  # what a bare function with limits is taken to have
+    d, names = _coordinates(field, data, true, paths, None if limits is None else plain)
     i, j = _check_axes(axes, d)
     known = [_backend.to_numpy(part.states) for part in (data, true) if part is not None]
     if not known and paths:
         known = [np.concatenate([path[np.isfinite(path).all(axis=1)] for path in paths])]
     box = _limits(limits, known, (i, j))
     if ax is None:
-        ax = _figure((6.4, 4.8)).add_subplot()
+        ax = _figure((6.8, 4.8)).add_subplot()
 
     if data is not None:
         states = _backend.to_numpy(data.states)
@@ -103,11 +104,14 @@ def phase_portrait(
             label="training snapshots",
         )
     if field is not None:
-        grid = tuple(np.linspace(low, high, resolution) for low, high in box)
-        flow = _slice(field, _plane(at, known, d), (i, j), grid)
+        u, v = (np.linspace(low, high, resolution) for low, high in box)
+        flow = _slice(field, _plane(at, known, d), (i, j), (u, v))
         if (flow != 0.0).any():  # somewhere there is a direction to follow
             streams = ax.streamplot(
-                *(*grid, *flow),
+                u,
+                v,
+                flow[0],
+                flow[1],
                 color=STREAMS,
                 density=density,
                 linewidth=0.7,
@@ -116,8 +120,8 @@ def phase_portrait(
             )
             streams.lines.set_label("field" if d == 2 else "field (slice)")
     seen = [] if true is None else [_backend.to_numpy(x) for _, x in true]
-    _lines(ax, seen, (i, j), "observed", color=TRUE, linewidth=1.3, zorder=4)
-    _lines(ax, paths, (i, j), "predicted", color=PREDICTED, linewidth=1.3, zorder=5, dashed=True)
+    _lines(ax, seen, (i, j), "true", color=TRUE, linewidth=2.0, zorder=4)
+    _lines(ax, paths, (i, j), "predicted", color=PREDICTED, linewidth=1.2, zorder=5, dashed=True)
     starts = seen or paths
     if starts:
         first = np.stack([path[0] for path in starts])
@@ -136,8 +140,15 @@ def phase_portrait(
     ax.set_xlabel(names[i])
     ax.set_ylabel(names[j])
     if ax.get_legend_handles_labels()[0]:
-        legend = ax.legend(loc="upper right", fontsize="small", framealpha=0.9)
-        legend.set_zorder(7)
+        ax.legend(
+            loc="lower center",
+            bbox_to_anchor=(0.5, 1.0),
+            borderaxespad=0.3,
+            ncols=5,
+            columnspacing=1.2,
+            fontsize="small",
+            frameon=False,
+        )
     return ax
 
 
@@ -220,7 +231,7 @@ def _slice(
     field: Callable[[Any], Any],
     plane: np.ndarray,
     pair: tuple[int, int],
-    grid: tuple[np.ndarray, ...],
+    grid: tuple[np.ndarray, np.ndarray],
 ) -> np.ma.MaskedArray:
     """Return the two components of f on a grid of the plane, (2, n, n), invalid ones masked."""
     u, v = grid
@@ -243,7 +254,7 @@ def _lines(
         ax.plot(
             path[:, pair[0]],
             path[:, pair[1]],
-            linestyle=(0, (3.0, 1.2)) if dashed else "solid",
+            linestyle=(0, (5.0, 2.5)) if dashed else "solid",
             label=label if k == 0 else None,
             **style,
         )
@@ -288,7 +299,11 @@ def _paths(predicted: Any, true: Trajectories | None) -> list[np.ndarray]:
 
 
 def _coordinates(
-    field: Any, data: Trajectories | None, true: Trajectories | None, paths: list[np.ndarray]
+    field: Any,
+    data: Trajectories | None,
+    true: Trajectories | None,
+    paths: list[np.ndarray],
+    otherwise: int | None,
 ) -> tuple[int, tuple[str, ...]]:
     """Return d and the names of the coordinates, from whatever knows them."""
     sizes, names = [], None
@@ -298,6 +313,8 @@ def _coordinates(
         if names is None and source is not None and hasattr(source, "feature_names"):
             names = tuple(source.feature_names)
     sizes += [path.shape[1] for path in paths]
+    if not sizes and otherwise is not None:
+        sizes = [otherwise]
     if not sizes:
         raise ValueError("nothing tells the number of coordinates; pass data or true as well")
     if len(set(sizes)) > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -12,8 +12,8 @@ import numpy as np
 
 from vectorfield import _backend
 from vectorfield._errors import DataError, SimulationError, SimulationWarning
+from vectorfield._integrators import Problem, integrate, integrate_stiff
 from vectorfield._settings import check_choice, check_integer, check_real
-from vectorfield._rungekutta import Ended, integrate
 from vectorfield.trajectories import Trajectories
 
 __all__ = ["Outcome", "Simulation", "rollout", "simulate"]
@@ -128,17 +128,15 @@ def simulate(
     starts, single = _check_starts(x0)
     times, shared = _check_times(t, starts.shape[0])
     tolerance = _check_atol(atol, rtol, field, starts)
+    problem = Problem(field, starts, times, rtol, tolerance)
     if method in EXPLICIT:
-        ended = integrate(field, starts, times, method, rtol, tolerance, max_steps)
+        ended = integrate(problem, method, max_steps)
     else:
-        ended = _with_scipy(field, starts, times, method, rtol, tolerance)
+        ended = integrate_stiff(problem, method)
     outcomes = tuple(Outcome[name] for name in ended.outcomes)
-    if single and shared:
-        x: Any = ended.x[0]
-    elif shared:
-        x = _backend.namespace(starts).stack(ended.x)
-    else:
-        x = ended.x
+    x: Any = ended.x
+    if shared:
+        x = x[0] if single else _backend.namespace(starts).stack(x)
     result = Simulation(
         times[0] if shared else times, x, outcomes, ended.reached, ended.steps, ended.evaluations
     )
@@ -149,9 +147,7 @@ def simulate(
     return result
 
 
-def rollout(
-    field: Callable[[Any], Any], trajectories: Trajectories, **options: Any
-) -> Simulation:
+def rollout(field: Callable[[Any], Any], trajectories: Trajectories, **options: Any) -> Simulation:
     """Simulate from the first sample of every trajectory, over its own times, in one batch.
 
     ``options`` are those of `simulate`; ``.x`` of the result is a list of (n_i, d) arrays.
@@ -207,44 +203,3 @@ def _check_atol(atol: Any, rtol: float, field: Any, starts: Any) -> Any:
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ValueError(f"atol must be >= 0, a number or one for each coordinate, got {atol!r}")
     return _backend.array_like(values.copy(), starts)
-
-
-def _with_scipy(
-    field: Any, starts: Any, times: Sequence[np.ndarray], method: str, rtol: float, atol: Any
-) -> Ended:
-    from scipy.integrate import solve_ivp
-
-    calls = 0
-
-    def rate(_: float, x: np.ndarray) -> np.ndarray:
-        nonlocal calls
-        calls += 1
-        return _backend.to_numpy(field(_backend.array_like(x[None, :], starts)))[0]
-
-    def jacobian(_: float, x: np.ndarray) -> np.ndarray:
-        return _backend.to_numpy(field.jacobian(_backend.array_like(x[None, :], starts)))[0]
-
-    states, outcomes, reached, steps = [], [], [], []
-    settings: dict[str, Any] = {"rtol": max(rtol, 1e-13), "atol": _backend.to_numpy(atol)}
-    if hasattr(field, "jacobian"):
-        settings["jac"] = jacobian
-    for x0, t in zip(_backend.to_numpy(starts), times, strict=True):
-        values = np.full((len(t), len(x0)), np.nan)
-        values[0] = x0
-        name, good, last, taken = "FINISHED", 1, t[0], 0
-        if len(t) > 1:
-            with np.errstate(over="ignore", invalid="ignore"):
-                run = solve_ivp(
-                    rate, (t[0], t[-1]), x0, method=method, t_eval=t, dense_output=False, **settings
-                )
-            finite = np.isfinite(run.y).all(axis=0)
-            good = len(finite) if finite.all() else int(np.argmin(finite))
-            values[:good] = run.y[:, :good].T
-            last, taken = t[max(good - 1, 0)], run.nfev
-            if run.status != 0 or good < len(t):
-                name = "SOLVER_FAILED" if finite.all() else "BLEW_UP"
-        states.append(_backend.array_like(values, starts))
-        outcomes.append(name)
-        reached.append(last)
-        steps.append(taken)
-    return Ended(states, outcomes, np.asarray(reached), np.asarray(steps), calls)

@@ -152,7 +152,7 @@ def test_phi_and_its_derivatives_against_differences(kernel, formula):
         kernel.phi(r, 1), first_difference(kernel.phi, r, 0.02), rtol=1e-9, atol=1e-12
     )
     np.testing.assert_allclose(
-        kernel.phi(r, 2), second_difference(kernel.phi, r, 0.04), rtol=1e-8, atol=1e-10
+        kernel.phi(r, 2), second_difference(kernel.phi, r, 0.02), rtol=1e-8, atol=1e-10
     )
 
 
@@ -244,7 +244,7 @@ def test_derivative_at_a_node(make_kernel):
     kernel, d = make_kernel(2), 2
     y, c = points(6, d, seed=1), points(6, 2, seed=2)
     got = kernel.derivative(y.copy(), y, c)
-    h = 1e-4
+    h = 1e-6
     for j in range(d):
         e = np.eye(d)[j]
         # symmetric in +h and -h: what is odd about a kink cancels
@@ -526,7 +526,8 @@ def test_codec_refuses_kernels_of_others():
      {"type": "Gaussian", "self": 1.0}, {"type": "Gaussian", "length_scale": {"a": 1}},
      {"type": "Sum", "left": {"type": "Linear"}}, {"type": "Sum", "left": 1, "right": 2},
      {"type": "Polynomial", "degree": 2.5}, {"type": "Constant", "value": 10**400},
-     {"type": "Scaled", "kernel": {"type": "Separable", "kernel": {"type": "Linear"}}, "factor": 1.0},
+     {"type": "Scaled", "kernel": {"type": "Constant", "value": 0.0}, "factor": 1.0},
+     {"type": "Separable", "kernel": {"type": "Separable", "kernel": {"type": "Linear"}}},
      {"type": "Separable", "kernel": {"type": "Linear"}, "matrix": [[10**400]]},
      {"type": "Separable", "kernel": {"type": "Linear"}, "matrix": "ab"}],
 )  # fmt: skip
@@ -556,7 +557,6 @@ def test_torch_agrees_with_numpy(make_kernel):
             assert isinstance(got, torch.Tensor)
             assert got.dtype == torch.float64
             np.testing.assert_allclose(got.numpy(), expected, rtol=1e-11, atol=1e-12)
-        np.testing.assert_array_equal(tx.numpy(), points(9, d) if d == 0 else x)
 
 
 def test_torch_resolves_the_same_length_scale():

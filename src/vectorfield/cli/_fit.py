@@ -201,21 +201,20 @@ def _residual(model: MOCK, train: Trajectories) -> str:
 
 def _scores(model: MOCK, validation: Trajectories | None) -> Rows:
     if validation is None:
-        return [("validation", "no rows")]
+        return [("validation trajectories", "0")]
     with busy(f"predicting {len(validation)} validation trajectories"):
         run = rollout(model.field_, validation, on_failure="ignore")
         scores = evaluate(validation, run.x)
     stopped = sum(outcome is not Outcome.FINISHED for outcome in run.outcomes)
+    figures = {
+        "Err": scores.err,
+        "null Err": scores.null_err,
+        "1-Err": scores.one_err,
+        "null 1-Err": scores.null_one_err,
+        "skill": scores.skill,
+    }
     return [
-        ("validation", f"{len(validation)} trajectories, {stopped} of them stopped early"),
-        *(
-            (name, f"{value:.6g}")
-            for name, value in (
-                ("Err", scores.err),
-                ("null Err", scores.null_err),
-                ("1-Err", scores.one_err),
-                ("null 1-Err", scores.null_one_err),
-                ("skill", scores.skill),
-            )
-        ),
+        ("validation trajectories", str(len(validation))),
+        ("stopped early", str(stopped)),
+        *((name, f"{value:.6g}") for name, value in figures.items()),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+from collections.abc import Sequence
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
@@ -132,7 +133,7 @@ def numbers_of(text: str, option: str) -> float | tuple[float, ...]:
     (0.5, (1.0, 2.5))
     """
     with usage(option):
-        numbers = tuple(float(part) for part in text.split(","))
+        numbers = _floats(text.split(","))
     return numbers[0] if len(numbers) == 1 else numbers
 
 
@@ -145,7 +146,7 @@ def names_of(text: str | None, option: str) -> list[str] | None:
     if text is None:
         return None
     rows = list(csv.reader([text], skipinitialspace=True))
-    if not rows or "" in rows[0]:
+    if not rows or not rows[0] or "" in rows[0]:
         raise typer.BadParameter(f"expected names between commas, got {text!r}", param_hint=option)
     return rows[0]
 
@@ -159,7 +160,7 @@ def times_of(text: str, option: str) -> np.ndarray:
     separator = ":" if ":" in text else ","
     parts = text.split(separator)
     with usage(option):
-        times = np.array([float(part) for part in parts])
+        times = np.array(_floats(parts))
         if not np.isfinite(times).all():
             raise ValueError(f"times must be finite, got {text!r}")
         if separator == ":":
@@ -169,6 +170,13 @@ def times_of(text: str, option: str) -> np.ndarray:
         if len(times) < 2 or not (np.diff(times) > 0).all():
             raise ValueError(f"at least two increasing times are needed, got {text!r}")
     return times
+
+
+def _floats(parts: Sequence[str]) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, parts))
+    except ValueError as error:
+        raise ValueError(f"expected numbers, got {', '.join(parts)!r}") from error
 
 
 def _grid(*parts: str) -> np.ndarray:

@@ -43,6 +43,10 @@ _WORDS = (
     ("shorter length_scale", "shorter --length-scale"),
     ("write it again with model.save", "make it again with vectorfield fit"),
     (
+        "not a vectorfield model file",
+        "not a vectorfield model file; give one that vectorfield fit has written",
+    ),
+    (
         "max_steps was reached; raise it, loosen rtol, or try method='Radau'",
         "too many steps; loosen --rtol, or try --method Radau",
     ),

@@ -240,6 +240,15 @@ def row_blocks(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
+def contract(slope: Any, c: Any, v: Any) -> Any:
+    """Return sum_p slope[a, p] c[p, i] v[p, j], (n, k, d), one a at a time to spare memory."""
+    xp = _backend.namespace(v)
+    parts = [xp.matmul(c.T * slope[a, :], v) for a in range(slope.shape[0])]
+    if not parts:
+        return xp.zeros((0, c.shape[1], v.shape[1]), dtype=v.dtype, device=_backend.device(v))
+    return xp.stack(parts)
+
+
 def evaluate(at: Callable[[Any], Tile], x: Any, c: Any) -> Any:
     """Return sum_p k(x_a, y_p) c[p, :] for a bound kernel, in cache-sized blocks on all cores.
 
@@ -259,7 +268,7 @@ def evaluate(at: Callable[[Any], Tile], x: Any, c: Any) -> Any:
             total = value if total is None else total + value
         return total
 
-    blocks = row_blocks(n, rows)
+    blocks = row_blocks(n, rows) or [slice(0, 0)]
     if _backend.is_numpy(x) and n * m >= 2**18:
         values = _backend.run_parallel(block, blocks)
     else:

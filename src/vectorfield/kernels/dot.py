@@ -8,7 +8,7 @@ from typing import Any
 
 from vectorfield import _backend
 from vectorfield._settings import check_integer, check_real
-from vectorfield.kernels.base import ScalarKernel, Tile
+from vectorfield.kernels.base import ScalarKernel, Tile, contract
 from vectorfield.kernels.lengths import LengthScale, check_length_scale, divide_lengths
 
 __all__ = ["Constant", "Linear", "Polynomial"]
@@ -53,13 +53,12 @@ class Polynomial(ScalarKernel):
 
     def derivative(self, x: Any, y: Any, c: Any, weight: Any = None) -> Any:
         """Return the contracted derivative; see `ScalarKernel.derivative`."""
-        xp = _backend.namespace(x)
         u = divide_lengths(x, self.length_scale)
         v = divide_lengths(y, self.length_scale)
         slope = self.degree * self._power(u @ v.T, self.degree - 1)
         if weight is not None:
             slope = slope * weight
-        pulled = xp.stack([xp.matmul(c.T * slope[a, :], v) for a in range(x.shape[0])])
+        pulled = contract(slope, c, v)
         return divide_lengths(pulled, self.length_scale)
 
     def _power(self, product: Any, degree: int) -> Any:

@@ -19,9 +19,13 @@ def check_length_scale(value: Any) -> float | tuple[float, ...] | None:
     """Return a positive float, a tuple of them, or None (to be set from data)."""
     if value is None:
         return None
-    if np.ndim(value) == 0:
-        return check_real("length_scale", value if isinstance(value, (int, float)) else float(value), above=0.0)
-    return tuple(check_real(f"length_scale[{j}]", float(v), above=0.0) for j, v in enumerate(value))
+    if _backend.is_array(value):
+        value = _backend.to_numpy(value).tolist()
+    if not isinstance(value, (list, tuple)):
+        return check_real("length_scale", value, above=0.0)
+    if len(value) == 0:
+        raise ValueError(f"length_scale must be a number or one for each coordinate, got {value!r}")
+    return tuple(check_real(f"length_scale[{j}]", v, above=0.0) for j, v in enumerate(value))
 
 
 def divide_lengths(x: Any, length_scale: LengthScale) -> Any:

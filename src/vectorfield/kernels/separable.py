@@ -86,13 +86,16 @@ class SeparableEvaluator(Evaluator):
         rows = max(1, 2**21 // self._nodes.shape[0])
         parts = [
             self._kernel.derivative(x[chosen, :], self._nodes, self._coefficients)
-            for chosen in row_blocks(x.shape[0], rows)
+            for chosen in row_blocks(x.shape[0], rows) or [slice(0, 0)]
         ]
         return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
 
 
 def _check_matrix(matrix: Any) -> tuple[tuple[float, ...], ...]:
-    a = np.asarray(matrix, dtype=np.float64)
+    try:
+        a = np.asarray(matrix, dtype=np.float64)
+    except OverflowError as error:  # a Python integer may have any number of digits
+        raise ValueError(f"matrix must be finite: {error}") from error
     if a.ndim != 2 or a.shape[0] != a.shape[1] or not np.isfinite(a).all():
         raise ValueError(f"matrix must be a finite square (d, d) array, got shape {a.shape}")
     size = float(np.abs(a).max(initial=0.0))
@@ -102,5 +105,7 @@ def _check_matrix(matrix: Any) -> tuple[tuple[float, ...], ...]:
         raise ValueError("matrix must be symmetric; pass (A + A.T) / 2 if that is what you mean")
     lowest = float(np.linalg.eigvalsh(a)[0])
     if lowest < -1e-10 * size:
-        raise ValueError(f"matrix must be positive semi-definite; its lowest eigenvalue is {lowest:g}")
+        raise ValueError(
+            f"matrix must be positive semi-definite; its lowest eigenvalue is {lowest:g}"
+        )
     return tuple(tuple(row) for row in a.tolist())

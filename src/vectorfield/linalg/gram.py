@@ -110,4 +110,3 @@ def _share(wall: float, kernel_time: float, quadrature_time: float) -> dict[str,
     """Split the wall time as the threads' own times were split."""
     total = max(kernel_time + quadrature_time, 1e-12)
     return {"gram": wall * kernel_time / total, "quadrature": wall * quadrature_time / total}
-

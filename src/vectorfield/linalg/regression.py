@@ -78,10 +78,8 @@ def _(
     solution.seconds.update(assembly.seconds)
     if a is None:
         return Regression(None, None, float("nan"), solution)
-    if kernel.matrix is None:  # M a, at no cost
-        fitted = y - shift * system.covary(a)
-    else:
-        fitted = system.product(mixed)
+    # M a, for the identity at no cost
+    fitted = y - shift * system.covary(a) if kernel.matrix is None else system.product(mixed)
     squared = float(_backend.namespace(a).sum(a * fitted))
     coefficients = _backend.sparse_apply(sp.csr_array(occupations.weights.T), a)
     return Regression(coefficients, y - fitted, max(squared, 0.0) ** 0.5, solution)
@@ -99,7 +97,9 @@ def _solve_rotated(
     xp = _backend.namespace(y)
     mu, u = np.linalg.eigh(np.asarray(matrix))
     if len(mu) != y.shape[1]:
-        raise ValueError(f"matrix is {len(mu)} x {len(mu)} but the states have {y.shape[1]} features")
+        raise ValueError(
+            f"matrix is {len(mu)} x {len(mu)} but the states have {y.shape[1]} features"
+        )
     rotated = y @ _backend.array_like(u, y)
     value = xp.zeros_like(rotated)
     kept = mu > 1e-12 * mu[-1]
@@ -120,4 +120,3 @@ def _solve_rotated(
     basis = _backend.array_like(u, y)
     scaled = value * _backend.array_like(np.where(kept, mu, 0.0), y)
     return worst, value @ basis.T, scaled @ basis.T
-

@@ -148,7 +148,8 @@ def _numbers(column: nw.Series, source: str) -> np.ndarray:
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         absent = _absent(column)
         filled = column.fill_null(False if column.dtype == nw.Boolean else 0)
-        values = np.array(filled.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        # NumPy converts, since pyarrow refuses whole numbers above 2^53.
+        values = np.array(filled.to_numpy(), dtype=np.float64)
         values[absent] = np.nan
         return values
     return np.array(
