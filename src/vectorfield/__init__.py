@@ -16,6 +16,7 @@ from vectorfield._errors import (
     SimulationError,
     SimulationWarning,
     SolveError,
+    SolveWarning,
     VectorFieldError,
 )
 from vectorfield.compression import compress
@@ -37,6 +38,7 @@ __all__ = [
     "SimulationError",
     "SimulationWarning",
     "SolveError",
+    "SolveWarning",
     "Splits",
     "Trajectories",
     "Trajectory",

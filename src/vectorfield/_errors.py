@@ -18,6 +18,7 @@ __all__ = [
     "SimulationError",
     "SimulationWarning",
     "SolveError",
+    "SolveWarning",
     "VectorFieldError",
 ]
 
@@ -48,6 +49,10 @@ class SolveError(VectorFieldError, ArithmeticError):
     def __init__(self, message: str, solution: Solution) -> None:
         super().__init__(message)
         self.solution = solution
+
+
+class SolveWarning(UserWarning):
+    """The linear system was close to singular; the fit may be less accurate than hoped."""
 
 
 class SimulationError(VectorFieldError, ArithmeticError):

@@ -16,6 +16,7 @@ from vectorfield._errors import DataError, ModelFileError
 from vectorfield.kernels.base import Evaluator, OperatorKernel
 from vectorfield.kernels.codec import decode, encode
 from vectorfield.modelfile import read_model, write_model
+from vectorfield.trajectories import check_feature_names
 
 __all__ = ["VectorField", "load"]
 
@@ -126,18 +127,20 @@ def load(path: str | os.PathLike[str]) -> VectorField:
     try:
         if header["kind"] != "kernel":
             raise ValueError(f"unknown kind of field {header['kind']!r}")
-        names = tuple(header["feature_names"])
+        names, info = header["feature_names"], header["info"]
+        if not isinstance(names, list) or not isinstance(info, dict):
+            raise ValueError("feature_names must be a list and info an object")
         result = VectorField(
             kernel=decode(header["kernel"]),
             nodes=arrays["nodes"],
             coefficients=arrays["coefficients"],
             shift=arrays["shift"],
             scale=arrays["scale"],
-            feature_names=names,
-            info=MappingProxyType(dict(header["info"])),
+            feature_names=check_feature_names(names, len(names)),
+            info=MappingProxyType(info),
         )
         _check_parts(result)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{path}: the header does not describe a field: {error}") from error
     return result
 
@@ -145,8 +148,6 @@ def load(path: str | os.PathLike[str]) -> VectorField:
 def _check_parts(f: VectorField) -> None:
     if not isinstance(f.kernel, OperatorKernel):
         raise ValueError("the kernel is not operator-valued")
-    if not all(isinstance(name, str) for name in f.feature_names):
-        raise ValueError("feature names must be strings")
     count = f.nodes.shape[0] if f.nodes.ndim == 2 else -1
     expected = {
         "nodes": (count, f.d),
@@ -162,3 +163,5 @@ def _check_parts(f: VectorField) -> None:
             raise ValueError(f"{name} holds values that are not finite")
     if not (f.scale > 0).all():
         raise ValueError("scale must be positive")
+    with np.errstate(all="ignore"):
+        f.kernel.bind(f.nodes, f.coefficients)  # a length scale or matrix of another size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -12,11 +13,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vectorfield import _backend
-from vectorfield._errors import DataError, SolveError
+from vectorfield._errors import DataError, SolveError, SolveWarning
 from vectorfield._settings import check_real
 from vectorfield.field import VectorField
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel, Separable
-from vectorfield.linalg import Dense, regress
+from vectorfield.linalg import Dense, Status, regress
 from vectorfield.metrics import evaluate
 from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
 from vectorfield.simulate import rollout, simulate
@@ -66,12 +67,13 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         >>> import numpy as np, vectorfield as vf
         >>> t = np.linspace(0.0, 6.0, 61)
         >>> circle = np.stack([np.cos(t), np.sin(t)], axis=1)  # dx/dt = -y, dy/dt = x
-        >>> model = vf.MOCK(vf.kernels.Linear(), ridge=1e-12, standardize=False).fit(circle, t)
+        >>> rule = vf.occupation.Lagrange(samples=4)
+        >>> model = vf.MOCK(vf.kernels.Linear(), 1e-12, rule=rule, standardize=False).fit(circle, t)
         >>> model.predict(np.array([[0.0, 2.0]])).round(3)
         array([[-2., 0.]])
-        >>> model.simulate(np.array([1.0, 0.0]), np.array([0.0, np.pi])).round(3)
-        array([[ 1., 0.],
-               [-1., 0.]])
+        >>> model.simulate(np.array([1.0, 0.0]), np.array([0.0, np.pi / 3])).round(3)
+        array([[1.   , 0.   ],
+               [0.5  , 0.866]])
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
 
         Raises:
             DataError: the data cannot be used; the message names trajectory, row and remedy.
+            SolveWarning: (a warning) the system was close to singular.
             SolveError: the linear system could not be solved; the message gives the condition and
                 the remedy, its ``solution`` the figures.
         """
@@ -124,6 +127,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 f"the fit of {len(occupations)} observations failed: {regression.solution.detail}",
                 regression.solution,
             )
+        if regression.solution.status is Status.ILL_CONDITIONED:
+            warnings.warn(regression.solution.detail, SolveWarning, stacklevel=2)
         info = {
             "ridge": ridge,
             "rule": repr(rule),

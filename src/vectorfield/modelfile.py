@@ -58,6 +58,8 @@ def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, 
     if len(data) < _PREFIX.size:
         raise ModelFileError(f"{path}: the file is truncated; write it again with model.save")
     _, version, digest, length = _PREFIX.unpack_from(data)
+    if version < 1:
+        raise ModelFileError(f"{path}: there is no format {version}; the file is damaged")
     if version > FORMAT:
         raise ModelFileError(
             f"{path}: format {version} is newer than format {FORMAT}, which this version reads; "

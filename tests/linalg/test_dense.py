@@ -160,7 +160,6 @@ def test_inaccurate_solutions_say_so():
     assert "raise ridge" in solution.detail
 
 
-@pytest.mark.xfail(reason="the residual is measured against |y| alone, not |A| |a|")
 def test_a_backward_stable_solution_is_taken(irregular):
     """Nobody does better in float64, and the field is the one NumPy finds: no reason to refuse."""
     n, ridge = 60, 1e-13
@@ -171,7 +170,6 @@ def test_a_backward_stable_solution_is_taken(irregular):
     assert solution.status.ok
 
 
-@pytest.mark.xfail(reason="the remedy does not look at the ridge that was given")
 def test_the_remedy_is_above_the_ridge_that_failed():
     n, refused = 60, 0
     for ridge in 10.0 ** np.arange(-22, -8):
@@ -192,7 +190,12 @@ def test_nan_in_the_matrix_is_never_a_solution():
 
 
 def test_every_status_has_a_sentence():
-    assert {status.name for status in Status if status.ok} == {"SOLVED", "REFINED", "FELL_BACK"}
+    assert {status.name for status in Status if status.ok} == {
+        "SOLVED",
+        "REFINED",
+        "FELL_BACK",
+        "ILL_CONDITIONED",
+    }
     assert all("raise ridge" in status.value for status in Status if not status.ok)
 
 

@@ -24,6 +24,7 @@ from vectorfield.tables import (
     read_splits,
     read_trajectories,
     write_splits,
+    write_trajectories,
 )
 
 
@@ -44,6 +45,32 @@ def test_damaged_parquet(folder: Path) -> None:
         for read in (read_splits, read_trajectories):
             with pytest.raises(DataError, match=r"bad\.parquet.*not a whole Parquet file"):
                 read(bad)
+
+
+def test_every_changed_byte_of_parquet_is_refused(folder: Path) -> None:
+    path = folder / "whole.parquet"
+    write_splits(two_sets(), path)
+    whole = path.read_bytes()
+    assert read_splits(path).train is not None
+    for place in range(0, len(whole), 3):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << place % 8
+        with pytest.raises(DataError, match="not a whole Parquet file"):
+            read_splits(write(folder, bytes(changed), "changed.parquet"))
+
+
+def test_parquet_of_others_is_read_and_ours_is_read_by_others(folder: Path) -> None:
+    polars, parquet = pytest.importorskip("polars"), pytest.importorskip("pyarrow.parquet")
+    splits = two_sets()
+    assert splits.train is not None
+    ours, theirs = folder / "ours.parquet", folder / "theirs.parquet"
+    write_trajectories(splits.train, ours)
+    splits.train.to_frame("polars").write_parquet(theirs)
+    assert read_trajectories(theirs).equals(splits.train)
+    frame = splits.train.to_frame("polars")
+    assert polars.read_parquet(ours).equals(frame)
+    assert polars.scan_parquet(ours).select("v").collect().equals(frame.select("v"))
+    assert polars.from_arrow(parquet.read_table(ours)).equals(frame)
 
 
 def test_parquet_refusals_name_file_row_and_column(folder: Path) -> None:

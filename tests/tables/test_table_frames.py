@@ -76,6 +76,12 @@ def test_whole_floats_are_ids(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_large_whole_numbers_are_rounded_to_the_nearest_float(backend: str) -> None:
+    frame = frame_with(backend, v=[2**63 - 1, 2**53 + 1])
+    assert Trajectories.from_frame(frame).states.tolist() == [[2.0**63], [2.0**53]]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_splits_from_frame(backend: str) -> None:
     frame = frame_with(backend, train=[0, 0], validation=[1, 1], test=[False, False])
     splits = splits_from_frame(frame)

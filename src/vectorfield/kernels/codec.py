@@ -12,6 +12,8 @@ from vectorfield.kernels.separable import Separable
 
 __all__ = ["decode", "encode"]
 
+DEEPEST = 100
+
 _CLASSES: dict[str, type[ScalarKernel] | type[OperatorKernel]] = {
     cls.__name__: cls
     for cls in (
@@ -30,13 +32,17 @@ _CLASSES: dict[str, type[ScalarKernel] | type[OperatorKernel]] = {
 }
 
 
-def encode(kernel: Settings) -> dict[str, Any]:
+def encode(kernel: Settings, depth: int = 0) -> dict[str, Any]:
     """Return the kernel as nested dictionaries of names, numbers and lists.
+
+    ``depth`` is that of the kernel inside others; beyond 100 it is a ValueError, here and in
+    `decode`, before the recursion limit is one.
 
     >>> import vectorfield as vf
     >>> encode(vf.kernels.Gaussian(2.0))
     {'type': 'Gaussian', 'length_scale': 2.0}
     """
+    _check_depth(depth)
     name = type(kernel).__name__
     if _CLASSES.get(name) is not type(kernel):
         raise TypeError(
@@ -45,17 +51,23 @@ def encode(kernel: Settings) -> dict[str, Any]:
         )
     plain: dict[str, Any] = {"type": name}
     for key, value in kernel.get_params(deep=False).items():
-        plain[key] = encode(value) if isinstance(value, Settings) else value
+        plain[key] = encode(value, depth + 1) if isinstance(value, Settings) else value
     return plain
 
 
-def decode(plain: Any) -> Any:
+def decode(plain: Any, depth: int = 0) -> Any:
     """Return the kernel that `encode` described; ValueError or TypeError if it is none."""
+    _check_depth(depth)
     if not isinstance(plain, dict) or plain.get("type") not in _CLASSES:
         raise ValueError(f"not a kernel: {plain!r:.80}")
     settings = {
-        key: decode(value) if isinstance(value, dict) else value
+        key: decode(value, depth + 1) if isinstance(value, dict) else value
         for key, value in plain.items()
         if key != "type"
     }
     return _CLASSES[plain["type"]](**settings)
+
+
+def _check_depth(depth: int) -> None:
+    if depth > DEEPEST:
+        raise ValueError(f"kernels nested more than {DEEPEST} deep cannot be stored")

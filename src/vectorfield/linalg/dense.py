@@ -22,6 +22,7 @@ WORTHWHILE = 2000  # below this many rows a float64 factor takes a fraction of a
 GOAL = 1e-13
 REFINE_ABOVE = 1e-10  # a float64 factor rarely leaves more; where it does, try to mend it
 ACCEPTABLE = 1e-8
+STABLE = 1e-12
 SKETCH = 16
 STEPS = 20
 
@@ -111,6 +112,10 @@ class DenseSystem:
             return 0.0
         return max(float(low[0]), 0.0)
 
+    def largest_noise(self) -> float:
+        """Bound the largest eigenvalue of Sigma by its largest absolute row sum."""
+        return float(abs(self.covariance).sum(axis=1).max())
+
     def factor(self, shift: float, precision: str = "auto") -> DenseFactor:
         """Factor M + shift Sigma; see `Dense` for ``precision``."""
         start = perf_counter()
@@ -198,7 +203,9 @@ class DenseFactor:
             status = Status.REFINED
         detail, condition = "", None
         if not residual <= ACCEPTABLE:
-            status, condition = Status.INACCURATE, self.condition()
+            condition = self.condition()
+            stable = self._backward_error(value, y) <= STABLE
+            status = Status.ILL_CONDITIONED if stable else Status.INACCURATE
             detail = (
                 f"relative residual {residual:.1e}, condition number about {condition:.1e}; "
                 f"{self._remedy()}"
@@ -231,6 +238,14 @@ class DenseFactor:
             value, residual = trial, smaller
         return value, residual, STEPS
 
+    def _backward_error(self, value: Any, y: Any) -> float:
+        """Largest |y - A a| / (|A| |a| + |y|) over the columns: rounding alone leaves about eps."""
+        xp = _backend.namespace(y)
+        error = y - self.system.product(value, self.shift)
+        size = self.system.largest_eigenvalue() + self.shift * self.system.largest_noise()
+        above, a, b = (xp.sqrt(xp.sum(v * v, axis=0)) for v in (error, value, y))
+        return float(xp.max(above / (size * a + b)))
+
     def condition(self, steps: int = 4) -> float:
         """Estimate the 2-norm condition number by power iteration on the matrix and its inverse."""
         if self.failed_row:
@@ -243,8 +258,8 @@ class DenseFactor:
             x = x / xp.sqrt(xp.sum(x * x, axis=0))
             x = self._apply(x)
             inverse = float(xp.max(xp.sqrt(xp.sum(x * x, axis=0))))
-        noise = float(abs(self.system.covariance).max())
-        return (self.system.largest_eigenvalue() + self.shift * noise) * inverse
+        noise = self.shift * self.system.largest_noise()
+        return (self.system.largest_eigenvalue() + noise) * inverse
 
     def _apply(self, rhs: Any) -> Any:
         xp = _backend.namespace(rhs)
@@ -273,7 +288,8 @@ class DenseFactor:
 
     def _remedy(self) -> str:
         n = len(self.system)
-        needed = 100 * np.finfo(float).eps * self.system.largest_eigenvalue() / n
+        rounding = float(np.finfo(float).eps) * self.system.largest_eigenvalue()
+        needed = max(100 * rounding, 10 * self.shift) / n
         return (
             f"raise ridge to at least about {needed:.0e}, or use a less smooth kernel or a shorter "
             "length_scale"

@@ -15,9 +15,13 @@ class Status(Enum):
     SOLVED = "solved in float64"
     REFINED = "solved with a float32 factor, refined to float64 accuracy"
     FELL_BACK = "the float32 factor did not converge; solved with a float64 factor instead"
+    ILL_CONDITIONED = (
+        "solved as well as float64 can, but the system is close to singular and the residual shows "
+        "it; raise ridge, or use a less smooth kernel or a shorter length_scale"
+    )
     INACCURATE = (
-        "solved, but the residual is large: the system is close to singular; raise ridge, or use a "
-        "less smooth kernel or a shorter length_scale"
+        "the residual is large: the system is singular to working precision; raise ridge, or use "
+        "a less smooth kernel or a shorter length_scale"
     )
     NOT_POSITIVE_DEFINITE = (
         "not positive definite to working precision: raise ridge, or use a less smooth kernel or a "
