@@ -1,7 +1,8 @@
 """Clean data reward a better rule: the same pendulum, observed by rules of growing order.
 
-The trapezoid takes the field to be straight between two samples. For coarse but clean samples
-that error is all there is, and a rule of higher order takes it away.
+The trapezoid takes f to be straight between two samples. Where samples carry no noise that
+error is all there is, and a rule of higher order takes it away. The ridge is so small because
+nothing has to be smoothed.
 
     python examples/pendulum.py
 """
@@ -13,25 +14,31 @@ import numpy as np
 import vectorfield as vf
 from vectorfield.occupation import Lagrange, Rule, Spline, Trapezoid
 
-RULES: list[Rule] = [Trapezoid(), Spline(), Lagrange(4), Lagrange(6), Lagrange(8)]
+RULES: list[Rule] = [Trapezoid(), Spline(), Lagrange(4), Lagrange(8)]
 
 
 def main() -> None:
     data = vf.datasets.load("pendulum")
-    print(f"{data.field}: {len(data.train)} swings, samples 0.02 apart, no noise")
-    print("\nrule                     test Err      1-Err   energy drift")
-    swings = data.test.states[data.test.offsets[:-1]]
+    print(f"{data.field}: {len(data.train)} training swings, samples 0.02 apart, no noise")
+    # Nobody tells the model that energy is conserved. It is followed for ten times as long as
+    # any training swing, from starts that do not go over the top and out of the data.
+    starts = data.test.states[data.test.offsets[:-1]]
+    starts = starts[data.field.energy(starts) < 0.9 * data.field.gravity]
     t = np.linspace(0.0, 10.0, 201)
+    print("\nrule                  mean Err   median Err   energy drift")
     for rule in RULES:
-        model = vf.MOCK(vf.kernels.Gaussian(3.0), ridge=1e-16, rule=rule).fit(data.train)
+        model = vf.MOCK(vf.kernels.Gaussian(2.0), ridge=1e-18, rule=rule).fit(data.train)
         run = vf.rollout(model.field_, data.test)
         scores = vf.metrics.evaluate(data.test, run.x)
-        # Nobody told the model that energy is conserved; ten times as long as any swing seen.
-        states = model.simulate(swings, t)
+        states = model.simulate(starts, t)
         energy = data.field.energy(states.reshape(-1, 2)).reshape(states.shape[:2])
         drift = np.abs(energy - energy[:, :1]).max()
-        print(f"{rule!r:20}{scores.err:13.1e}{scores.one_err:11.1e}{drift:15.1e}")
-    print(f"null model          {scores.null_err:13.1e}{scores.null_one_err:11.1e}")
+        print(f"{rule!r:20}{scores.err:10.1e}{np.median(scores.errs):13.1e}{drift:15.1e}")
+    print(f"null model          {scores.null_err:10.1e}{np.median(scores.null_errs):13.1e}")
+    print(
+        "\nThe mean is above the median because two of the test swings go beyond all training\n"
+        "swings, where the field is a guess."
+    )
 
 
 if __name__ == "__main__":

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vectorfield._errors import DataError
+from vectorfield._intake import check_feature_names
 from vectorfield.trajectories import (
     Splits,
     Trajectories,
     Trajectory,
     as_trajectories,
-    check_feature_names,
 )
 
 NAN, INF = np.nan, np.inf

@@ -13,10 +13,10 @@ import numpy as np
 
 from vectorfield import _backend
 from vectorfield._errors import DataError, ModelFileError
+from vectorfield._intake import check_feature_names
 from vectorfield.kernels.base import Evaluator, OperatorKernel
 from vectorfield.kernels.codec import decode, encode
 from vectorfield.modelfile import read_model, write_model
-from vectorfield.trajectories import check_feature_names
 
 __all__ = ["VectorField", "load"]
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vectorfield import _backend
 from vectorfield._errors import DataError, SolveError, SolveWarning
+from vectorfield._intake import is_frame
 from vectorfield._settings import check_real
 from vectorfield.field import VectorField
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel, Separable
@@ -22,7 +23,7 @@ from vectorfield.metrics import evaluate
 from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
 from vectorfield.simulate import rollout, simulate
 from vectorfield.tables import states_from_frame
-from vectorfield.trajectories import as_trajectories, is_frame
+from vectorfield.trajectories import as_trajectories
 
 __all__ = ["MOCK"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from vectorfield._errors import DataError, SolveError
+from vectorfield._errors import DataError, SolveError, SolveWarning
 from vectorfield._settings import check_real
 from vectorfield.cli._data import read_data
 from vectorfield.cli._options import (
@@ -27,7 +28,16 @@ from vectorfield.cli._options import (
     numbers_of,
     rule_of,
 )
-from vectorfield.cli._shell import busy, check_output, fail, show_table, usage, writing
+from vectorfield.cli._shell import (
+    busy,
+    check_output,
+    fail,
+    in_shell_words,
+    say,
+    show_table,
+    usage,
+    writing,
+)
 from vectorfield.kernels import Separable
 from vectorfield.metrics import evaluate
 from vectorfield.mock import MOCK
@@ -151,8 +161,10 @@ def fit(
 def _fit(model: MOCK, train: Trajectories, data: Path) -> None:
     what = f"{len(train.times)} samples of {len(train)} trajectories"
     try:
-        with busy(f"fitting {what}"):
-            model.fit(train)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", SolveWarning)
+            with busy(f"fitting {what}"):
+                model.fit(train)
     except SolveError as error:
         raise fail(f"file {str(data)!r}: {error}") from error
     except MemoryError as error:
@@ -160,6 +172,8 @@ def _fit(model: MOCK, train: Trajectories, data: Path) -> None:
             f"file {str(data)!r}: not enough memory to fit {what} ({error}); the matrix of all "
             "pairs of observations must fit: leave trajectories or samples out"
         ) from error
+    for warning in caught:
+        say(f"warning: file {str(data)!r}: {in_shell_words(str(warning.message))}")
 
 
 def _story(model: MOCK, train: Trajectories, split: bool, reading: float) -> Rows:
@@ -179,7 +193,7 @@ def _story(model: MOCK, train: Trajectories, split: bool, reading: float) -> Row
         ("length scale", ", ".join(f"{value:.6g}" for value in np.atleast_1d(length))),
         ("ridge", f"{model.ridge_:.6g}"),
         ("noise", str(model.field_.info["noise"])),
-        ("solver", solution.status.value),
+        ("solver", in_shell_words(solution.status.value)),
         ("seconds", ", ".join(f"{stage} {value:.2f}" for stage, value in seconds.items())),
         ("training residual", _residual(model, train)),
     ]
