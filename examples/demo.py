@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import perf_counter
@@ -28,7 +29,7 @@ OUT = Path("out")
 KERNELS = [Gaussian(s) for s in (1.0, 2.0, 4.0, 8.0)] + [Matern(5.5, s) for s in (1.0, 2.0)]
 RIDGES = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
 # All candidates meet on a few trajectories; the better ones go on to the next, larger round.
-ROUNDS = ((10, 4), (25, 1))  # training trajectories, and how many candidates are left after it
+ROUNDS = ((8, 4), (20, 1))  # training trajectories, and how many candidates are left after it
 LAST = 45
 
 Field = Callable[[np.ndarray], np.ndarray]
@@ -84,15 +85,16 @@ def choose(candidates: list[vf.MOCK], data: vf.datasets.Dataset) -> vf.MOCK:
         title = f"{name}: {len(candidates)} candidates on {count} trajectories"
         for model in progress(candidates, title):
             try:
-                model.fit(data.train[:count])
-            except vf.SolveError:  # a ridge too small for that kernel
+                with warnings.catch_warnings(action="error", category=vf.SolveWarning):
+                    model.fit(data.train[:count])
+            except (vf.SolveError, vf.SolveWarning):  # a ridge too small for that kernel
                 failures += 1
                 continue
             ranked.append((scores(model.field_, data.validation).skill, model))
         ranked.sort(key=lambda pair: pair[0], reverse=True)
         candidates = [model for _, model in ranked[:kept]]
     print(f"  best: {describe(candidates[0])}, validation skill {ranked[0][0]:.3f}", end="")
-    print(f" ({failures} without a solution)\n" if failures else "\n")
+    print(f" ({failures} close to singular)\n" if failures else "\n")
     return candidates[0]
 
 

@@ -23,6 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 __all__ = [
     "array_like",
+    "check_memory",
     "cholesky",
     "device",
     "exp_inplace",
@@ -162,6 +163,28 @@ def one_blas() -> Iterator[None]:
 def n_threads() -> int:
     """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_memory(count: int, purpose: str) -> None:
+    """Raise MemoryError, with the figures, if ``count`` doubles cannot fit into this machine.
+
+    A system that lends more memory than it has would end the process without a word instead.
+    """
+    needed, free = 8 * count, _available_memory()
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"{purpose} needs {needed / 2**30:.1f} GiB of memory and {free / 2**30:.1f} GiB are "
+            "available; fit fewer trajectories, or take every k-th sample"
+        )
+
+
+def _available_memory() -> int | None:
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            fields = dict(line.split(":", 1) for line in lines)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):  # not Linux: no promise, no check
+        return None
 
 
 def run_parallel(task: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:

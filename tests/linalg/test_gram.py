@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from vectorfield import _backend
 from vectorfield.kernels import Constant, Gaussian, Laplace, Linear, Matern
 from vectorfield.linalg import assemble, gram
 from vectorfield.occupation import (
@@ -98,3 +99,11 @@ def test_torch_agrees(rule, irregular):
     got = assemble(kernel, torch.tensor(occupations.nodes), occupations.weights).matrix
     assert isinstance(got, torch.Tensor)
     np.testing.assert_allclose(got.numpy(), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+def test_a_matrix_beyond_the_memory_is_refused_at_once(monkeypatch):
+    monkeypatch.setattr(_backend, "_available_memory", lambda: 2**20)
+    weights = sp.csr_array(sp.eye_array(400, format="csr"))
+    with pytest.raises(MemoryError, match=r"400 observations needs .* fewer trajectories"):
+        assemble(Gaussian(1.0), np.zeros((400, 1)), weights)
+    assert assemble(Gaussian(1.0), np.zeros((300, 1)), weights[:300, :300]) is not None

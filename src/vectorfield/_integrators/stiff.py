@@ -45,7 +45,7 @@ def integrate_stiff(problem: Problem, method: str) -> Ended:
                 run = solve_ivp(rate, (t[0], t[-1]), x0, t_eval=t, **settings)
             finite = np.isfinite(run.y).all(axis=0)
             good = len(finite) if finite.all() else int(np.argmin(finite))
-            values[:good] = run.y[:, :good].T
+            values[1:good] = run.y[:, 1:good].T  # the first is x0 itself, not interpolated
             reached[i], steps[i] = t[max(good - 1, 0)], run.nfev
             if not finite.all():
                 outcome = "BLEW_UP"

@@ -64,6 +64,7 @@ def _strips(weights: sp.csr_array) -> list[_Strip]:
 
 def _assemble_tiles(tile: Tile, weights: sp.csr_array) -> Assembly:
     count = weights.shape[0]
+    _backend.check_memory(count**2, f"the exact fit of {count:,} observations")
     matrix = np.empty((count, count))
     strips = _strips(weights)
 
