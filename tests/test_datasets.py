@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial import Delaunay
 
 from vectorfield.datasets import Dataset, Description, describe, load, names
 from vectorfield.simulate import simulate
@@ -272,3 +273,13 @@ def test_repr_is_short() -> None:
     data = loaded("pbc")
     assert isinstance(data, Dataset)
     assert repr(data) == "Dataset('pbc', d=6, trajectories 198 + 28 + 57)"
+
+
+def test_standard_pendulum_asks_for_interpolation() -> None:
+    """Its held-out states lie among the training states; those of other seeds need not."""
+    data = load("pendulum")
+    hull = Delaunay(data.train.states)
+    assert (hull.find_simplex(data.validation.states) >= 0).all()
+    assert (hull.find_simplex(data.test.states) >= 0).all()
+    other = load("pendulum", seed=1)
+    assert (Delaunay(other.train.states).find_simplex(other.validation.states) < 0).any()

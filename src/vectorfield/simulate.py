@@ -108,7 +108,7 @@ def simulate(
         rtol, atol: the local error of a step is kept below atol + rtol |x|, in the root mean
             square over the coordinates. atol may be (d,); by default rtol times ``field.scale``
             where the field has one (the spread of its training data), else rtol.
-        max_steps: most accepted and rejected steps for each start.
+        max_steps: most steps for each start; rejected ones count with the explicit methods.
         on_failure: ``"warn"``, ``"raise"`` (`SimulationError`, carrying the simulation) or
             ``"ignore"``.
 
@@ -132,7 +132,7 @@ def simulate(
     if method in EXPLICIT:
         ended = integrate(problem, method, max_steps)
     else:
-        ended = integrate_stiff(problem, method)
+        ended = integrate_stiff(problem, method, max_steps)
     outcomes = tuple(Outcome[name] for name in ended.outcomes)
     x: Any = ended.x
     if shared:
@@ -164,7 +164,10 @@ def rollout(field: Callable[[Any], Any], trajectories: Trajectories, **options: 
 
 
 def _check_starts(x0: Any) -> tuple[Any, bool]:
-    starts = x0 if _backend.is_array(x0) else np.asarray(x0)
+    try:
+        starts = x0 if _backend.is_array(x0) else np.asarray(x0)
+    except ValueError as error:
+        raise DataError(f"x0 is not a rectangular array: {error}") from error
     xp = _backend.namespace(starts)
     if not xp.isdtype(starts.dtype, ("real floating", "integral")):
         raise DataError(f"x0 holds {starts.dtype}, not real numbers")
@@ -199,7 +202,8 @@ def _check_atol(atol: Any, rtol: float, field: Any, starts: Any) -> Any:
     if atol is None:
         scale = getattr(field, "scale", None)
         atol = rtol if scale is None else rtol * _backend.to_numpy(scale)
-    values = np.broadcast_to(np.asarray(atol, dtype=np.float64), (starts.shape[1],))
-    if not (np.isfinite(values).all() and (values >= 0).all()):
+    values, shape = np.asarray(_backend.to_numpy(atol)), (starts.shape[1],)
+    good = values.shape in ((), shape) and values.dtype.kind in "iuf"
+    if not good or not (np.isfinite(values).all() and (values >= 0).all()):
         raise ValueError(f"atol must be >= 0, a number or one for each coordinate, got {atol!r}")
-    return _backend.array_like(values.copy(), starts)
+    return _backend.array_like(np.broadcast_to(values, shape).astype(np.float64), starts)

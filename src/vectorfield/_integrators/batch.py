@@ -12,12 +12,11 @@ import numpy as np
 
 from vectorfield import _backend
 from vectorfield._integrators.pairs import Pair, column, combine
-from vectorfield._integrators.problem import Ended, Problem
+from vectorfield._integrators.problem import TINY, Ended, Problem
 
 __all__ = ["integrate"]
 
 SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
-TINY = 1e-300  # a tolerance of zero would divide by zero
 
 
 def integrate(problem: Problem, method: str, max_steps: int) -> Ended:
@@ -92,11 +91,7 @@ class _Batch:
     def slope(self, y: Any, rows: np.ndarray | None = None) -> Any:
         """sign * f(y) for the running starts, or for some of them."""
         self.calls += 1
-        value = self.problem.field(y)
-        if tuple(value.shape) != tuple(y.shape):
-            raise ValueError(
-                f"the field returned shape {tuple(value.shape)} for states {tuple(y.shape)}"
-            )
+        value = self.problem.rate(y)
         sign = self.sign[self.index if rows is None else self.index[rows]]
         return value if (sign > 0).all() else value * column(sign, y)
 

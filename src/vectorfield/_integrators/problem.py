@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Ended", "Problem"]
+from vectorfield import _backend
+
+__all__ = ["TINY", "Ended", "Problem"]
+
+TINY = 1e-300  # a tolerance of zero would divide by zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +24,17 @@ class Problem:
     times: Sequence[np.ndarray]
     rtol: float
     atol: Any  # (d,), in the array library of the starts
+
+    def rate(self, x: Any) -> Any:
+        """Return f(x), checked for its shape, in the states' precision.
+
+        It is a copy, so that a field may return the same buffer again and again.
+        """
+        value = self.field(x)
+        shape = tuple(value.shape) if _backend.is_array(value) else type(value).__name__
+        if shape != tuple(x.shape):
+            raise ValueError(f"the field returned shape {shape} for states {tuple(x.shape)}")
+        return _backend.namespace(x).astype(value, x.dtype, copy=True)
 
 
 @dataclass(frozen=True, eq=False)

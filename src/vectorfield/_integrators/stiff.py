@@ -2,55 +2,106 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
-from scipy.integrate import solve_ivp
+from scipy.integrate import BDF, LSODA, Radau
 
 from vectorfield import _backend
-from vectorfield._integrators.problem import Ended, Problem
+from vectorfield._integrators.problem import TINY, Ended, Problem
 
 __all__ = ["integrate_stiff"]
 
+SOLVERS = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
 
-def integrate_stiff(problem: Problem, method: str) -> Ended:
+
+def integrate_stiff(problem: Problem, method: str, max_steps: int) -> Ended:
     """Integrate every start with ``"Radau"``, ``"BDF"`` or ``"LSODA"``."""
-    field, starts = problem.field, problem.starts
-    calls = 0
-
-    def rate(_: float, x: np.ndarray) -> np.ndarray:
-        nonlocal calls
-        calls += 1
-        return np.asarray(_backend.to_numpy(field(_backend.array_like(x[None, :], starts)))[0])
-
+    one = _OneState(problem)
     settings: dict[str, Any] = {
-        "method": method,
         "rtol": max(problem.rtol, 3e-14),
-        "atol": _backend.to_numpy(problem.atol),
+        "atol": np.maximum(_backend.to_numpy(problem.atol), TINY),
     }
-    slope = getattr(field, "jacobian", None)
-    if slope is not None:
-        settings["jac"] = lambda _, x: _backend.to_numpy(
-            slope(_backend.array_like(x[None, :], starts))
-        )[0]
+    if hasattr(problem.field, "jacobian"):
+        settings["jac"] = one.jacobian
     states, outcomes = [], []
     reached = np.asarray([t[0] for t in problem.times])
     steps = np.zeros(len(problem.times), dtype=int)
-    for i, (x0, t) in enumerate(zip(_backend.to_numpy(starts), problem.times, strict=True)):
+    for i, (x0, t) in enumerate(zip(_backend.to_numpy(problem.starts), problem.times, strict=True)):
         values = np.full((len(t), len(x0)), np.nan)
         values[0] = x0
-        outcome = "FINISHED"
-        if len(t) > 1:
-            with np.errstate(over="ignore", invalid="ignore"):
-                run = solve_ivp(rate, (t[0], t[-1]), x0, t_eval=t, **settings)
-            finite = np.isfinite(run.y).all(axis=0)
-            good = len(finite) if finite.all() else int(np.argmin(finite))
-            values[1:good] = run.y[:, 1:good].T  # the first is x0 itself, not interpolated
-            reached[i], steps[i] = t[max(good - 1, 0)], run.nfev
-            if not finite.all():
-                outcome = "BLEW_UP"
-            elif run.status != 0:
-                outcome = "SOLVER_FAILED"
-        states.append(_backend.array_like(values, starts))
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="lsoda:")  # what it says is a status here
+            outcome, reached[i], steps[i] = _run(
+                one, values, t, SOLVERS[method], settings, max_steps
+            )
+        states.append(_backend.array_like(values, problem.starts))
         outcomes.append(outcome)
-    return Ended(states, outcomes, reached, steps, calls)
+    return Ended(states, outcomes, reached, steps, one.calls)
+
+
+class _OneState:
+    """f and its Jacobian at one state, as SciPy calls them; notes whether they stay finite."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.calls = 0
+        self.was_finite = True
+
+    def rate(self, _: float, x: np.ndarray) -> np.ndarray:
+        self.calls += 1
+        return self._noted(self.problem.rate(self._batch(x)))
+
+    def jacobian(self, _: float, x: np.ndarray) -> np.ndarray:
+        return self._noted(self.problem.field.jacobian(self._batch(x)))  # type: ignore[attr-defined]
+
+    def _batch(self, x: np.ndarray) -> Any:
+        return _backend.array_like(x[None, :], self.problem.starts)
+
+    def _noted(self, value: Any) -> np.ndarray:
+        result = np.asarray(_backend.to_numpy(value)[0])
+        self.was_finite = self.was_finite and bool(np.isfinite(result).all())
+        return result
+
+
+def _run(
+    one: _OneState,
+    values: np.ndarray,
+    t: np.ndarray,
+    kind: Any,
+    settings: dict[str, Any],
+    max_steps: int,
+) -> tuple[str, float, int]:
+    """Fill ``values`` from row 1 on; return the outcome, the time reached and the steps taken."""
+    last, done, steps = float(t[0]), 1, 0
+    if len(t) == 1:
+        return "FINISHED", last, steps
+    one.was_finite = True
+    if not np.isfinite(one.rate(last, values[0])).all():
+        return "BLEW_UP", last, steps
+    direction = np.sign(t[-1] - t[0])
+    solver = None
+    while done < len(t):
+        if steps == max_steps:
+            return "TOO_MANY_STEPS", last, steps
+        try:
+            if solver is None:
+                solver = kind(one.rate, t[0], values[0], t[-1], **settings)
+            solver.step()
+        except ValueError as error:  # SciPy cannot factor a Jacobian that is not finite
+            if one.was_finite and "infs or NaNs" not in str(error):
+                raise
+            return "BLEW_UP", last, steps
+        if not np.isfinite(solver.y).all():
+            return "BLEW_UP", last, steps
+        if solver.status == "failed":
+            return "SOLVER_FAILED" if one.was_finite else "BLEW_UP", last, steps
+        if solver.t == last:
+            return "STEP_TOO_SMALL", last, steps
+        last, steps = float(solver.t), steps + 1
+        until = int(np.searchsorted(direction * t, direction * last, side="right"))
+        if until > done:
+            values[done:until] = solver.dense_output()(t[done:until]).T
+            done = until
+    return "FINISHED", last, steps

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vectorfield import _backend
 from vectorfield.datasets._dataset import Dataset, Description
 from vectorfield.simulate import simulate
 from vectorfield.systems import FitzHughNagumo, Lorenz63, Lorenz96, Pendulum, Scaled, System
@@ -46,6 +47,7 @@ class Recipe:
     noise: float
     zscored: bool
     source: str
+    first_seed: int = 0  # that of the standard set, `seed=0`
 
     def describe(self, name: str) -> Description:
         """Describe the set that the recipe makes."""
@@ -128,6 +130,11 @@ RECIPES = {
         noise=0.0,
         zscored=False,
         source="The pendulum without friction, length 1 and gravity 9.8",
+        # Fast starts go over the top and leave the region where anything can be learned: under
+        # most seeds a test trajectory runs where no training trajectory has been. The standard
+        # set is the first whose validation and test states all lie in the convex hull of the
+        # training states, so that it asks for interpolation; other seeds come as they come.
+        first_seed=4,
     ),
 }
 
@@ -139,7 +146,7 @@ def compute(name: str, seed: int) -> Dataset:
     for training, 20 % for validation, 20 % for test.
     """
     recipe = RECIPES[name]
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(recipe.first_seed + seed)
     system = recipe.system
     shape = (recipe.trajectories, system.d)
     starts = rng.uniform(recipe.low, recipe.high, size=shape)
@@ -173,10 +180,17 @@ def compute(name: str, seed: int) -> Dataset:
 
 
 def _flow(system: System, starts: np.ndarray, times: np.ndarray) -> np.ndarray:
-    run = simulate(
-        system, starts, times, rtol=TOLERANCE, atol=TOLERANCE, method="DOP853", on_failure="raise"
-    )
-    return np.asarray(run.x)
+    def run(group: np.ndarray) -> np.ndarray:
+        simulation = simulate(
+            system, group, times, rtol=TOLERANCE, atol=TOLERANCE, on_failure="raise"
+        )
+        return np.asarray(simulation.x)
+
+    # The products of an integrator are too thin for the threads of BLAS, which wait for one
+    # another longer than they work; groups of starts side by side have a thread each. Their
+    # number depends on the set alone, so that no machine rounds differently for its cores.
+    groups = np.array_split(starts, min(4, 1 + starts.size // 10_000))
+    return np.concatenate(_backend.run_parallel(run, groups))
 
 
 def _splits(
