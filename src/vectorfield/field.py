@@ -56,6 +56,11 @@ class VectorField:
         """Number of coordinates."""
         return len(self.feature_names)
 
+    @property
+    def spread(self) -> Any:
+        """(d,) the spread of the training data, in units of which simulations are accurate."""
+        return self.scale
+
     @cached_property
     def _evaluator(self) -> Evaluator:
         return self.kernel.bind(self.nodes, self.coefficients)

@@ -106,7 +106,7 @@ def simulate(
             for stiff fields SciPy's ``"Radau"``, ``"BDF"`` or ``"LSODA"``, start by start, with
             ``field.jacobian`` where there is one.
         rtol, atol: the local error of a step is kept below atol + rtol |x|, in the root mean
-            square over the coordinates. atol may be (d,); by default rtol times ``field.scale``
+            square over the coordinates. atol may be (d,); by default rtol times ``field.spread``
             where the field has one (the spread of its training data), else rtol.
         max_steps: most steps for each start; rejected ones count with the explicit methods.
         on_failure: ``"warn"``, ``"raise"`` (`SimulationError`, carrying the simulation) or
@@ -200,8 +200,8 @@ def _check_monotone(t: Any, what: str) -> np.ndarray:
 
 def _check_atol(atol: Any, rtol: float, field: Any, starts: Any) -> Any:
     if atol is None:
-        scale = getattr(field, "scale", None)
-        atol = rtol if scale is None else rtol * _backend.to_numpy(scale)
+        spread = getattr(field, "spread", None)
+        atol = rtol if spread is None else rtol * _backend.to_numpy(spread)
     values, shape = np.asarray(_backend.to_numpy(atol)), (starts.shape[1],)
     good = values.shape in ((), shape) and values.dtype.kind in "iuf"
     if not good or not (np.isfinite(values).all() and (values >= 0).all()):

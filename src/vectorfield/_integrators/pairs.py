@@ -59,11 +59,15 @@ class Pair:
 
 
 def combine(weights: np.ndarray, k: Any) -> Any:
-    """sum_j weights[j] k[j], as one product."""
-    xp = _backend.namespace(k)
-    count = len(weights)
-    flat = xp.reshape(k[:count], (count, -1))
-    return xp.reshape(_backend.array_like(weights, k) @ flat, k.shape[1:])
+    """sum_j weights[j] k[j], term by term.
+
+    Half the weights are zero, and a product of one row would be split over BLAS threads that wait
+    for one another longer than they work.
+    """
+    total = 0.0
+    for j in np.flatnonzero(weights):
+        total = total + float(weights[j]) * k[int(j)]
+    return total
 
 
 def column(values: np.ndarray, like: Any) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.integrate import BDF, LSODA, Radau
+from scipy.integrate import BDF, LSODA, OdeSolver, Radau
 
 from vectorfield import _backend
 from vectorfield._integrators.problem import TINY, Ended, Problem
@@ -25,6 +27,7 @@ def integrate_stiff(problem: Problem, method: str, max_steps: int) -> Ended:
     }
     if hasattr(problem.field, "jacobian"):
         settings["jac"] = one.jacobian
+    make = partial(SOLVERS[method], one.rate, **settings)
     states, outcomes = [], []
     reached = np.asarray([t[0] for t in problem.times])
     steps = np.zeros(len(problem.times), dtype=int)
@@ -33,9 +36,7 @@ def integrate_stiff(problem: Problem, method: str, max_steps: int) -> Ended:
         values[0] = x0
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="lsoda:")  # what it says is a status here
-            outcome, reached[i], steps[i] = _run(
-                one, values, t, SOLVERS[method], settings, max_steps
-            )
+            outcome, reached[i], steps[i] = _run(one, make, values, t, max_steps)
         states.append(_backend.array_like(values, problem.starts))
         outcomes.append(outcome)
     return Ended(states, outcomes, reached, steps, one.calls)
@@ -67,41 +68,42 @@ class _OneState:
 
 def _run(
     one: _OneState,
+    make: Callable[[float, np.ndarray, float], OdeSolver],
     values: np.ndarray,
     t: np.ndarray,
-    kind: Any,
-    settings: dict[str, Any],
     max_steps: int,
 ) -> tuple[str, float, int]:
     """Fill ``values`` from row 1 on; return the outcome, the time reached and the steps taken."""
     last, done, steps = float(t[0]), 1, 0
+    one.was_finite = True
     if len(t) == 1:
         return "FINISHED", last, steps
-    one.was_finite = True
     if not np.isfinite(one.rate(last, values[0])).all():
         return "BLEW_UP", last, steps
-    direction = np.sign(t[-1] - t[0])
-    solver = None
+    solver = make(t[0], values[0], t[-1])
+    outcome = "FINISHED"
     while done < len(t):
-        if steps == max_steps:
-            return "TOO_MANY_STEPS", last, steps
-        try:
-            if solver is None:
-                solver = kind(one.rate, t[0], values[0], t[-1], **settings)
-            solver.step()
-        except ValueError as error:  # SciPy cannot factor a Jacobian that is not finite
-            if one.was_finite and "infs or NaNs" not in str(error):
-                raise
-            return "BLEW_UP", last, steps
-        if not np.isfinite(solver.y).all():
-            return "BLEW_UP", last, steps
-        if solver.status == "failed":
-            return "SOLVER_FAILED" if one.was_finite else "BLEW_UP", last, steps
-        if solver.t == last:
-            return "STEP_TOO_SMALL", last, steps
+        outcome = _step(one, solver) if steps < max_steps else "TOO_MANY_STEPS"
+        if outcome != "FINISHED":
+            break
         last, steps = float(solver.t), steps + 1
-        until = int(np.searchsorted(direction * t, direction * last, side="right"))
+        until = int(np.searchsorted(solver.direction * t, solver.direction * last, side="right"))
         if until > done:
             values[done:until] = solver.dense_output()(t[done:until]).T
             done = until
-    return "FINISHED", last, steps
+    return outcome, last, steps
+
+
+def _step(one: _OneState, solver: OdeSolver) -> str:
+    before = solver.t
+    try:
+        solver.step()
+    except ValueError as error:  # SciPy cannot factor a Jacobian that is not finite
+        if one.was_finite and "infs or NaNs" not in str(error):
+            raise
+        return "BLEW_UP"
+    if not np.isfinite(solver.y).all():
+        return "BLEW_UP"
+    if solver.status == "failed":
+        return "SOLVER_FAILED" if one.was_finite else "BLEW_UP"
+    return "STEP_TOO_SMALL" if solver.t == before else "FINISHED"
