@@ -35,6 +35,8 @@ def main() -> None:
     starts = np.stack([rng.uniform(-2.5, 2.5, STARTS), rng.uniform(-1.0, 2.0, STARTS)], axis=1)
     t = np.linspace(0.0, 20.0, 201)
     reference = vf.simulate(exact, starts[:LOOPED], t, rtol=1e-11, atol=1e-11).x
+    packed = vf.simulate(small, starts[:LOOPED], t, rtol=1e-11, atol=1e-11).x
+    print(f"compression alone moves these trajectories by {np.abs(packed - reference).max():.1e}")
     rows, rates = [], {}
     for method in ("RK45", "DOP853"):
         for label, field in (("exact", exact), ("compressed", small)):

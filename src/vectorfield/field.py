@@ -92,12 +92,25 @@ class VectorField:
         }
         write_model(path, header, arrays)
 
-    def _points(self, x: Any) -> tuple[Any, bool]:
+    def as_states(self, x: Any) -> Any:
+        """Return ``x`` as real states, (n, d) or (d,), beside the nodes; DataError if it is not."""
+        if not _backend.is_array(x) or isinstance(x, np.ndarray):
+            try:
+                x = np.asarray(x)
+                if x.dtype.kind not in "biufO":
+                    raise TypeError(f"{x.dtype} is not a real number")
+                x = x.astype(np.float64, copy=False)
+            except (TypeError, ValueError) as error:
+                raise DataError(f"states must be an array of numbers: {error}") from error
         points = _backend.array_like(x, self.nodes)
         if points.ndim not in (1, 2) or points.shape[-1] != self.d:
             raise DataError(
                 f"states must have shape (n, {self.d}) or ({self.d},), got {tuple(points.shape)}"
             )
+        return points
+
+    def _points(self, x: Any) -> tuple[Any, bool]:
+        points = self.as_states(x)
         return (points[None, :], True) if points.ndim == 1 else (points, False)
 
     def __getstate__(self) -> dict[str, Any]:

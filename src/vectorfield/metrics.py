@@ -34,8 +34,9 @@ def err(t: Any, x: Any, predicted: Any) -> float:
     t, x, predicted = _check(t, x, predicted)
     if not np.isfinite(predicted).all():
         return float("inf")
-    squared = np.sum((x[1:] - predicted[1:]) ** 2, axis=1)
-    return float(np.sqrt(np.sum(np.abs(np.diff(t)) * squared)))
+    with np.errstate(over="ignore"):  # a rollout on its way to infinity
+        squared = np.sum((x[1:] - predicted[1:]) ** 2, axis=1)
+        return float(np.sqrt(np.sum(np.abs(np.diff(t)) * squared)))
 
 
 def one_err(t: Any, x: Any, predicted: Any) -> float:

@@ -154,15 +154,15 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, x: Any) -> Any:
         """Return f(x): (n, d) -> (n, d). A table is read by its columns' names. Cost O(n N d)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "field_")
         states = states_from_frame(x, self.field_.feature_names) if is_frame(x) else x
-        value = self.field_(states)
-        xp = _backend.namespace(value)
-        if not bool(xp.all(xp.isfinite(_backend.array_like(states, self.field_.nodes)))):
+        points = self.field_.as_states(states)
+        xp = _backend.namespace(points)
+        if not bool(xp.all(xp.isfinite(points))):
             raise DataError(
                 "states hold values that are not finite; fill them in or leave them out"
             )
-        return value
+        return self.field_(points)
 
     def simulate(self, x0: Any, t: Any, **options: Any) -> Any:
         """Return the states at times t of dx/dt = f(x), x(t_0) = x0.
@@ -172,7 +172,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         ``on_failure="raise"`` raises instead. All options of `vectorfield.simulate` are taken;
         call that with ``model.field_`` for the statuses too.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "field_")
         return simulate(self.field_, x0, t, **options).x
 
     def score(self, x: Any, t: Any = None) -> float:
@@ -181,14 +181,14 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         1 is perfect, 0 is no better than x(t) = x(0). Rollouts that stop early count as a very
         large, finite error.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "field_")
         trajectories = as_trajectories(x, t)
         run = rollout(self.field_, trajectories, on_failure="ignore")
         return evaluate(trajectories, run.x).skill
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write ``field_`` to a model file that `vectorfield.load` reads."""
-        check_is_fitted(self)
+        check_is_fitted(self, "field_")
         self.field_.save(path)
 
     def set_params(self, **params: Any) -> Self:
@@ -227,6 +227,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 )
         if self.ridge is not None:
             check_real("ridge", self.ridge, above=0.0)
+        if not isinstance(self.standardize, (bool, np.bool_)):
+            raise TypeError(f"standardize must be True or False, got {self.standardize!r}")
         return rule, noise, solver
 
     def _standardisation(self, states: Any) -> tuple[Any, Any]:
@@ -242,8 +244,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
     def _choose_ridge(self, kernel: OperatorKernel, occupations: Occupations) -> float:
         if self.ridge is not None:
             return float(self.ridge)
-        size = kernel.size(occupations.nodes) * float(np.mean(occupations.durations**2))
-        return RELATIVE_RIDGE * size / len(occupations)
+        size = kernel.size(occupations.nodes) or 1.0  # 0 where nothing moves under Linear()
+        return RELATIVE_RIDGE * size * float(np.mean(occupations.durations**2)) / len(occupations)
 
 
 def _as_operator(kernel: Any) -> OperatorKernel:

@@ -126,6 +126,9 @@ def simulate(
     check_real("rtol", rtol, above=0.0)
     check_integer("max_steps", max_steps, at_least=1)
     starts, single = _check_starts(x0)
+    d = getattr(field, "d", starts.shape[1])
+    if starts.shape[1] != d:
+        raise DataError(f"x0 has {starts.shape[1]} coordinates where the field has {d}")
     times, shared = _check_times(t, starts.shape[0])
     tolerance = _check_atol(atol, rtol, field, starts)
     problem = Problem(field, starts, times, rtol, tolerance)

@@ -256,9 +256,9 @@ def evaluate(at: Callable[[Any], Tile], x: Any, c: Any) -> Any:
     """
     n, m = x.shape[0], c.shape[0]
     xp = _backend.namespace(x)
-    elements = 2**16 if _backend.is_numpy(x) else 2**27
-    rows = max(1, min(n, 64 if _backend.is_numpy(x) else 8192))
-    columns = max(1, elements // rows)
+    elements, widest = (2**16, 1024) if _backend.is_numpy(x) else (2**27, 2**14)
+    rows = max(1, min(n, elements // max(1, min(m, widest))))
+    columns = elements // rows
     tile = at(x)
 
     def block(chosen: slice) -> Any:
@@ -269,7 +269,7 @@ def evaluate(at: Callable[[Any], Tile], x: Any, c: Any) -> Any:
         return total
 
     blocks = row_blocks(n, rows) or [slice(0, 0)]
-    if _backend.is_numpy(x) and n * m >= 2**18:
+    if _backend.is_numpy(x) and n * m >= 2**17:
         values = _backend.run_parallel(block, blocks)
     else:
         values = [block(chosen) for chosen in blocks]
