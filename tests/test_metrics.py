@@ -67,7 +67,7 @@ def test_predictions_that_are_not_finite_are_infinitely_wrong(value):
 
 def test_predictions_too_large_to_square():
     assert err(T, X, 1e200 * P) == math.inf
-    assert evaluate([(T, X)], [1e200 * P]).skill == 1.0 - 1e6
+    assert evaluate([(T, X)], [1e200 * P]).skill == pytest.approx(1.0 - 1e6, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,12 @@ def test_shapes_that_do_not_fit(t, x, p, message):
     for metric in (err, one_err):
         with pytest.raises(vf.DataError, match=message):
             metric(t, x, p)
+
+
+def test_whole_numbers_do_not_wrap_around():
+    x, p = np.array([[1], [2]], dtype=np.uint8), np.array([[1], [4]], dtype=np.uint8)
+    assert err(np.array([0, 4], dtype=np.uint8), x, p) == 4.0
+    assert null_err([0, 4], p) == 6.0
 
 
 def test_evaluate_a_ragged_set(irregular):
@@ -121,14 +127,14 @@ def test_skill_is_finite_and_ranks_failures_last():
     assert one.err == math.inf
     assert math.isfinite(one.skill)
     assert both.skill < one.skill < none.skill
-    assert both.skill == 1.0 - 1e6
+    assert both.skill == pytest.approx(1.0 - 1e6, rel=1e-12)
     assert evaluate([(T, X)], [1e9 * P]).skill >= both.skill  # finite, but no better than failing
 
 
 def test_skill_where_nothing_moves():
     still = np.ones((4, 2))
     assert evaluate([(T, still)], [still]).skill == 1.0
-    assert evaluate([(T, still)], [P]).skill == 1.0 - 1e6
+    assert evaluate([(T, still)], [P]).skill == pytest.approx(1.0 - 1e6, rel=1e-12)
     # one of two stands still: errors there count against what the other moves
     mixed = evaluate([(T, still), (T, X)], [P, X])
     assert mixed.skill == pytest.approx(1 - err(T, still, P) / null_err(T, X))

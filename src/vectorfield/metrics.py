@@ -159,8 +159,9 @@ def _skill(errors: np.ndarray, null: np.ndarray) -> float:
 
 
 def _check(t: Any, x: Any, predicted: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    times, states = _backend.to_numpy(t), _backend.to_numpy(x)
-    guess = _backend.to_numpy(predicted)
+    times, states, guess = (
+        np.asarray(_backend.to_numpy(v), dtype=np.float64) for v in (t, x, predicted)
+    )
     if times.ndim != 1 or len(times) < 2 or states.ndim != 2 or len(states) != len(times):
         raise DataError(
             f"expected times (n,) and states (n, d) with n >= 2, got {times.shape}, {states.shape}"

@@ -115,6 +115,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         occupations = rule(scaled)
         kernel = _as_operator(self.kernel).resolved(occupations.nodes)
         ridge = self._choose_ridge(kernel, occupations)
+        self.__dict__.pop("field_", None)  # a fit that fails leaves none, not that of older data
         regression = regress(
             kernel,
             occupations,

@@ -15,7 +15,6 @@ from vectorfield import _backend
 __all__ = ["factor_lower", "solve_lower", "symmetric_product"]
 
 BLOCK = 512
-LEAF = 64  # triangles of this size are left to the library's triangular solve
 
 
 def factor_lower(a: Any, block: int = BLOCK) -> int:
@@ -42,56 +41,31 @@ def _factor(a: Any, block: int) -> int:
             panel = a[stop:, :start] @ done.T
             panel *= -1.0
             panel += a[stop:, start:stop]
-            _solve_panel(lower, panel)
-            a[stop:, start:stop] = panel
+            a[stop:, start:stop] = _backend.solve_right(lower, panel)
     return 0
-
-
-def _solve_panel(lower: Any, panel: Any) -> None:
-    """panel <- panel L^-T, again by products but for small triangles."""
-    width = lower.shape[0]
-    for start in range(0, width, LEAF):
-        stop = min(start + LEAF, width)
-        part = panel[:, start:stop]
-        if start:
-            part = part - panel[:, :start] @ lower[start:stop, :start].T
-        panel[:, start:stop] = _backend.solve_right(lower[start:stop, start:stop], part)
 
 
 def solve_lower(a: Any, rhs: Any, block: int = BLOCK) -> Any:
     """Return (L L^T)^-1 rhs for the factor in the lower triangle of ``a``. Cost 2 n^2 k."""
-    x = _backend.namespace(rhs).astype(rhs, a.dtype, copy=True)
     with _backend.one_blas():
-        _forward(a, x, block)
-        _backward(a, x, block)
-    return x
+        return _solve(a, rhs, block)
 
 
-def _forward(a: Any, x: Any, block: int) -> None:
-    """x <- L^-1 x by blocks, their triangles by smaller blocks."""
-    for start in range(0, a.shape[0], block):
-        stop = min(start + block, a.shape[0])
-        part, corner = x[start:stop, :], a[start:stop, start:stop]
-        if start:
-            part -= a[start:stop, :start] @ x[:start, :]
-        if block > LEAF:
-            _forward(corner, part, LEAF)
-        else:
-            part[...] = _backend.solve_triangle(corner, part)
-
-
-def _backward(a: Any, x: Any, block: int) -> None:
-    """x <- L^-T x by blocks, their triangles by smaller blocks."""
+def _solve(a: Any, rhs: Any, block: int) -> Any:
+    x = _backend.namespace(rhs).astype(rhs, a.dtype, copy=True)
     n = a.shape[0]
-    for start in reversed(range(0, n, block)):
+    starts = range(0, n, block)
+    for start in starts:
         stop = min(start + block, n)
-        part, corner = x[start:stop, :], a[start:stop, start:stop]
-        if stop < n:
-            part -= a[stop:, start:stop].T @ x[stop:, :]
-        if block > LEAF:
-            _backward(corner, part, LEAF)
-        else:
-            part[...] = _backend.solve_triangle(corner, part, transpose=True)
+        x[start:stop, :] -= a[start:stop, :start] @ x[:start, :]
+        corner = a[start:stop, start:stop]
+        x[start:stop, :] = _backend.solve_triangle(corner, x[start:stop, :])
+    for start in reversed(starts):
+        stop = min(start + block, n)
+        x[start:stop, :] -= a[stop:, start:stop].T @ x[stop:, :]
+        corner = a[start:stop, start:stop]
+        x[start:stop, :] = _backend.solve_triangle(corner, x[start:stop, :], transpose=True)
+    return x
 
 
 def symmetric_product(a: Any, diagonal: Any, x: Any, block: int = 2 * BLOCK) -> Any:
