@@ -161,9 +161,10 @@ def rollout(field: Callable[[Any], Any], trajectories: Trajectories, **options: 
         >>> [x.round(3).tolist() for x in vf.rollout(lambda x: -x, data).x]
         [[[1.0], [0.368]], [[2.0], [0.736], [0.271]]]
     """
-    first = _backend.index(trajectories.offsets[:-1], trajectories.states)
+    starts = [trajectory.x[0, :] for trajectory in trajectories]
     times = [trajectory.t for trajectory in trajectories]
-    return simulate(field, trajectories.states[first], times, **options)
+    stacked = _backend.namespace(trajectories.states).stack(starts)
+    return simulate(field, stacked, times, **options)
 
 
 def _check_starts(x0: Any) -> tuple[Any, bool]:

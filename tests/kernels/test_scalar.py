@@ -252,6 +252,24 @@ def test_derivative_at_a_node(make_kernel):
         np.testing.assert_allclose(got[:, :, j], expected, rtol=0, atol=2e-6)
 
 
+@pytest.mark.parametrize("gap", [1e-3, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("kernel", [Laplace(1.0), Matern(0.5, 1.0), Matern(1.5, 1.0)], ids=repr)
+def test_derivative_close_to_a_node(kernel, gap):
+    """F_1 has a pole there for Laplace; the gradient, a unit vector in the limit, has none."""
+    y, c = points(30, 3, seed=1), points(30, 2, seed=2)
+    x = y[:8] + gap * points(8, 3, seed=3)
+    expected = np.zeros((8, 2, 3))
+    for a in range(8):
+        for p in range(30):
+            u = x[a] - y[p]
+            r = np.sqrt(u @ u)
+            slope = (
+                -np.exp(-r) if isinstance(kernel, Matern) and kernel.nu == 1.5 else -np.exp(-r) / r
+            )
+            expected[a] += slope * np.outer(c[p], u)
+    np.testing.assert_allclose(kernel.derivative(x, y, c), expected, rtol=0, atol=1e-11)
+
+
 def test_derivative_of_a_radial_kernel_at_its_only_node_is_zero():
     for kernel in RADIAL:
         x = np.array([[1e3, -1.0]])

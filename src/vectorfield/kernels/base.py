@@ -240,10 +240,16 @@ def row_blocks(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def contract(slope: Any, c: Any, v: Any) -> Any:
-    """Return sum_p slope[a, p] c[p, i] v[p, j], (n, k, d), one a at a time to spare memory."""
+def contract(slope: Any, c: Any, v: Any, u: Any = None) -> Any:
+    """Return sum_p slope[a, p] c[p, i] v[p, j], (n, k, d), one a at a time to spare memory.
+
+    With ``u`` (n, d) the last factor is u[a, j] - v[p, j]: where the slope has a pole at u = v,
+    two sums whose difference is taken afterwards would lose its digits.
+    """
     xp = _backend.namespace(v)
-    parts = [xp.matmul(c.T * slope[a, :], v) for a in range(slope.shape[0])]
+    parts = [
+        xp.matmul(c.T * slope[a, :], v if u is None else u[a, :] - v) for a in range(slope.shape[0])
+    ]
     if not parts:
         return xp.zeros((0, c.shape[1], v.shape[1]), dtype=v.dtype, device=_backend.device(v))
     return xp.stack(parts)

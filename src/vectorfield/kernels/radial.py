@@ -80,16 +80,11 @@ class Radial(ScalarKernel):
 
     def derivative(self, x: Any, y: Any, c: Any, weight: Any = None) -> Any:
         """Return the contracted derivative; see `ScalarKernel.derivative`."""
-        xp = _backend.namespace(x)
         everything = slice(0, x.shape[0]), slice(0, y.shape[0])
         slope = self.profile(self._bind_squared(y, self.is_rough(1))(x)(*everything), 1)
         if weight is not None:
             slope = slope * weight
-        origin = xp.mean(y, axis=0)
-        u = divide_lengths(x - origin, self.length_scale)
-        v = divide_lengths(y - origin, self.length_scale)
-        pulled = contract(slope, c, v)
-        gradient = xp.matmul(slope, c)[:, :, None] * u[:, None, :] - pulled
+        gradient = divide_lengths(contract(slope, c, y, x), self.length_scale)
         return divide_lengths(gradient, self.length_scale)
 
     def _bind_squared(self, y: Any, exact: bool) -> Callable[[Any], Tile]:
@@ -115,7 +110,8 @@ class Radial(ScalarKernel):
                 if exact and 0 not in block.shape:
                     close = 4e-6 * (xp.max(u_squared[rows]) + xp.max(v_squared[columns]))
                     i, j = xp.nonzero(block <= close)
-                    difference = u[rows, :][i, :] - v[columns, :][j, :]
+                    difference = x[rows, :][i, :] - y[columns, :][j, :]  # exact where it matters
+                    difference = divide_lengths(difference, self.length_scale)
                     block[i, j] = xp.sum(difference * difference, axis=1)
                 return block
 

@@ -71,7 +71,7 @@ def _(
     shift = ridge * len(occupations)
     y = occupations.targets
     if kernel.matrix is None:
-        solution = system.factor(shift, solver.precision).solve(y)
+        solution = system.factor(shift, solver.precision, y.shape[1]).solve(y)
         a = mixed = solution.value
     else:
         solution, a, mixed = _solve_rotated(kernel.matrix, system, shift, y, solver)
@@ -108,7 +108,7 @@ def _solve_rotated(
     for group in np.split(np.flatnonzero(kept), ends):
         level = float(mu[group].mean())
         columns = slice(int(group[0]), int(group[-1]) + 1)
-        factor = system.factor(shift / level, solver.precision)
+        factor = system.factor(shift / level, solver.precision, len(group))
         solution = factor.solve(rotated[:, columns] / level)
         if solution.value is None:
             return solution, None, None
