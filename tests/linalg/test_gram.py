@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from vectorfield import _backend
+from vectorfield._backend import machine
 from vectorfield.kernels import Constant, Gaussian, Laplace, Linear, Matern
 from vectorfield.linalg import assemble, gram
 from vectorfield.occupation import (
@@ -102,7 +102,7 @@ def test_torch_agrees(rule, irregular):
 
 
 def test_a_matrix_beyond_the_memory_is_refused_at_once(monkeypatch):
-    monkeypatch.setattr(_backend, "_available_memory", lambda: 2**20)
+    monkeypatch.setattr(machine, "_available_memory", lambda: 2**20)
     weights = sp.csr_array(sp.eye_array(400, format="csr"))
     with pytest.raises(MemoryError, match=r"400 observations needs .* fewer trajectories"):
         assemble(Gaussian(1.0), np.zeros((400, 1)), weights)

@@ -1,0 +1,55 @@
+"""Threads: order, nesting, errors, and BLAS as it was however callers overlap."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from vectorfield._backend import one_blas, run_parallel
+
+
+def blas_threads() -> list[int]:
+    return [
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    ]
+
+
+def test_results_come_in_the_order_of_the_items():
+    assert run_parallel(lambda i: (time.sleep(0.01 * (5 - i)), i)[1], range(6)) == list(range(6))
+
+
+def test_an_error_in_a_task_is_raised_and_leaves_blas_alone():
+    before = blas_threads()
+    with pytest.raises(ZeroDivisionError):
+        run_parallel(lambda i: 1 / i, [1, 0, 2])
+    assert blas_threads() == before
+
+
+def test_a_task_may_run_tasks():
+    inner = run_parallel(lambda i: sum(run_parallel(lambda j: i * j, range(50))), range(8))
+    assert inner == [i * 1225 for i in range(8)]
+
+
+def test_the_error_state_of_numpy_goes_along():
+    with np.errstate(over="ignore"):
+        values = run_parallel(lambda x: np.exp(np.full(3, x)), [1e3, 1e4])
+    assert all(np.isinf(v).all() for v in values)
+
+
+def test_overlapping_callers_leave_the_threads_of_blas_as_they_were():
+    before = blas_threads()
+
+    def later() -> None:
+        time.sleep(0.05)
+        run_parallel(lambda _: time.sleep(0.1), range(2))
+
+    other = threading.Thread(target=later)
+    other.start()
+    with one_blas():
+        run_parallel(lambda _: time.sleep(0.04), range(2))
+    other.join()
+    assert blas_threads() == before
