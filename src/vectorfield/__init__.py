@@ -19,6 +19,7 @@ from vectorfield._errors import (
     SolveWarning,
     VectorFieldError,
 )
+from vectorfield._progress import progress
 from vectorfield.compression import compress
 from vectorfield.field import VectorField, load
 from vectorfield.mock import MOCK
@@ -51,6 +52,7 @@ __all__ = [
     "load",
     "metrics",
     "occupation",
+    "progress",
     "read_splits",
     "read_trajectories",
     "rollout",

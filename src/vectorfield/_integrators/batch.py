@@ -13,6 +13,7 @@ import numpy as np
 from vectorfield import _backend
 from vectorfield._integrators.pairs import Pair, column, combine
 from vectorfield._integrators.problem import TINY, Ended, Problem
+from vectorfield._progress import report
 
 __all__ = ["integrate"]
 
@@ -26,6 +27,7 @@ def integrate(problem: Problem, method: str, max_steps: int) -> Ended:
         batch.begin()
         while len(batch.index):
             batch.step(max_steps)
+            report("simulation", batch.share_done())
     return Ended(batch.states(), batch.outcomes.tolist(), batch.reached, batch.steps, batch.calls)
 
 
@@ -94,6 +96,11 @@ class _Batch:
         value = self.problem.rate(y)
         sign = self.sign[self.index if rows is None else self.index[rows]]
         return value if (sign > 0).all() else value * column(sign, y)
+
+    def share_done(self) -> float:
+        """The share of all the time to simulate that is over, 1 for starts that ended early."""
+        left = (self.end[self.index] - self.tau).sum()
+        return float(1.0 - left / max(self.end.sum(), TINY))
 
     def states(self) -> list[Any]:
         """The output, cut by start."""

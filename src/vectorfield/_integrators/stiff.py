@@ -12,6 +12,7 @@ from scipy.integrate import BDF, LSODA, OdeSolver, Radau
 
 from vectorfield import _backend
 from vectorfield._integrators.problem import TINY, Ended, Problem
+from vectorfield._progress import report
 
 __all__ = ["integrate_stiff"]
 
@@ -39,6 +40,7 @@ def integrate_stiff(problem: Problem, method: str, max_steps: int) -> Ended:
             outcome, reached[i], steps[i] = _run(one, make, values, t, max_steps)
         states.append(_backend.array_like(values, problem.starts))
         outcomes.append(outcome)
+        report("simulation", (i + 1) / len(problem.times))
     return Ended(states, outcomes, reached, steps, one.calls)
 
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from vectorfield._errors import VectorFieldError
+from vectorfield._progress import bar
 
 __all__ = [
     "FAILED",
@@ -106,11 +107,11 @@ def usage(option: str) -> Iterator[None]:
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Show on a terminal that something is under way; print nothing anywhere else."""
+    """Show on a terminal how far something has come; print nothing anywhere else."""
     if not sys.stderr.isatty():
         yield
         return
-    with Console(stderr=True).status(Text(what)):
+    with bar(Console(stderr=True), what):
         yield
 
 

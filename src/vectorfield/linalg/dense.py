@@ -217,9 +217,8 @@ class DenseFactor:
                 f"relative residual {residual:.1e}, condition number about {condition:.1e}; "
                 f"{self._remedy()}"
             )
-        return Solution(
-            value * scale, status, residual, steps, condition, detail, dict(self.seconds)
-        )
+        value *= scale
+        return Solution(value, status, residual, steps, condition, detail, dict(self.seconds))
 
     def _sketched_residual(self, value: Any, y: Any) -> float:
         """Relative residual, from a few random combinations of the columns where there are many."""

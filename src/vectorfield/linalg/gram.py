@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from vectorfield import _backend
+from vectorfield._progress import report
 from vectorfield.kernels.base import ScalarKernel, Tile, row_blocks
 
 __all__ = ["Assembly", "assemble"]
@@ -67,6 +68,8 @@ def _assemble_tiles(tile: Tile, weights: sp.csr_array) -> Assembly:
     _backend.check_memory(count**2, f"the exact fit of {count:,} observations")
     matrix = np.empty((count, count))
     strips = _strips(weights)
+    finished: list[int] = []  # tiles of the strips that are done; appending is safe in threads
+    total = len(strips) * (len(strips) + 1) // 2
 
     def work(index: int) -> tuple[float, float]:
         kernel_time = quadrature_time = 0.0
@@ -81,6 +84,8 @@ def _assemble_tiles(tile: Tile, weights: sp.csr_array) -> Assembly:
             matrix[left.rows, right.rows] = transposed.T
             kernel_time += middle - start
             quadrature_time += perf_counter() - middle
+        finished.append(len(strips) - index)
+        report("Gram matrix", sum(finished) / total)
         return kernel_time, quadrature_time
 
     start = perf_counter()
@@ -104,6 +109,7 @@ def _assemble_panels(tile: Tile, nodes: Any, weights: sp.csr_array) -> Assembly:
         matrix[rows, :] = _backend.sparse_apply(weights, half.T).T
         kernel_time += middle - start
         quadrature_time += perf_counter() - middle
+        report("Gram matrix", rows.stop / count)
     return Assembly(matrix, {"gram": kernel_time, "quadrature": quadrature_time})
 
 

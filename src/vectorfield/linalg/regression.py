@@ -78,11 +78,15 @@ def _(
     solution.seconds.update(assembly.seconds)
     if a is None:
         return Regression(None, None, float("nan"), solution)
-    # M a, for the identity at no cost
-    fitted = y - shift * system.covary(a) if kernel.matrix is None else system.product(mixed)
-    squared = float(_backend.namespace(a).sum(a * fitted))
+    if kernel.matrix is None:  # then M a = y - shift Sigma a costs nothing
+        residuals = system.covary(a)
+        residuals *= shift
+    else:
+        residuals = y - system.product(mixed)
+    xp = _backend.namespace(a)
+    squared = float(xp.vecdot(xp.reshape(a, (-1,)), xp.reshape(y - residuals, (-1,))))
     coefficients = _backend.sparse_apply(sp.csr_array(occupations.weights.T), a)
-    return Regression(coefficients, y - fitted, max(squared, 0.0) ** 0.5, solution)
+    return Regression(coefficients, residuals, max(squared, 0.0) ** 0.5, solution)
 
 
 def _solve_rotated(
