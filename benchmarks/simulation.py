@@ -28,8 +28,9 @@ def main() -> None:
     small = vf.compress(exact, 1e-8)
     packing = time.perf_counter() - begin
     print(
-        f"{model.solution_.status.name}; {exact.nodes.shape[0]} nodes, compressed to "
-        f"{small.nodes.shape[0]} in {packing:.1f} s, error {small.info['compression_error']:.1e}"
+        f"{model.solution_.status.name}; {exact.expansion.nodes.shape[0]} nodes, compressed to "
+        f"{small.expansion.nodes.shape[0]} in {packing:.1f} s, "
+        f"error {small.info['compression_error']:.1e}"
     )
     rng = np.random.default_rng(1)
     starts = np.stack([rng.uniform(-2.5, 2.5, STARTS), rng.uniform(-1.0, 2.0, STARTS)], axis=1)

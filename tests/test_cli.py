@@ -123,8 +123,8 @@ def test_fit_is_the_estimator_on_the_same_data(here: Path) -> None:
     said = report("fit", "data.csv", "-o", "model.vf")
     model: Any = vf.MOCK().fit(spirals(5))
     field = vf.load("model.vf")
-    np.testing.assert_array_equal(field.coefficients, model.field_.coefficients)
-    np.testing.assert_array_equal(field.nodes, model.field_.nodes)
+    np.testing.assert_array_equal(field.expansion.coefficients, model.field_.expansion.coefficients)
+    np.testing.assert_array_equal(field.expansion.nodes, model.field_.expansion.nodes)
     assert field.kernel == model.kernel_
     assert field.feature_names == ("v", "w")
     assert said["data"] == "all rows"
@@ -183,7 +183,9 @@ def test_kernels(here: Path, options: str, kernel: vf.kernels.ScalarKernel) -> N
 def test_rules(here: Path, options: str, rule: vf.occupation.Rule) -> None:
     done("fit", "data.csv", "-o", "model.vf", "--rule", *options.split())
     expected = vf.MOCK(rule=rule).fit(spirals(5)).field_
-    np.testing.assert_array_equal(vf.load("model.vf").coefficients, expected.coefficients)
+    np.testing.assert_array_equal(
+        vf.load("model.vf").expansion.coefficients, expected.expansion.coefficients
+    )
     assert vf.load("model.vf").info["rule"] == repr(rule)
 
 
@@ -191,7 +193,9 @@ def test_noise_and_standardisation(here: Path) -> None:
     done("fit", "data.csv", "-o", "model.vf", "--noise", "snapshot", "--no-standardize")
     expected = vf.MOCK(noise=vf.occupation.SnapshotNoise(), standardize=False).fit(spirals(5))
     field = vf.load("model.vf")
-    np.testing.assert_array_equal(field.coefficients, expected.field_.coefficients)
+    np.testing.assert_array_equal(
+        field.expansion.coefficients, expected.field_.expansion.coefficients
+    )
     assert field.shift.tolist() == [0.0, 0.0]
 
 
@@ -204,7 +208,9 @@ def test_split_columns_are_honoured(here: Path, name: str) -> None:
     said = report("fit", name, "-o", "model.vf")
     model = vf.MOCK().fit(parts.train)
     expected = model.field_
-    np.testing.assert_array_equal(vf.load("model.vf").coefficients, expected.coefficients)
+    np.testing.assert_array_equal(
+        vf.load("model.vf").expansion.coefficients, expected.expansion.coefficients
+    )
     scores = vf.metrics.evaluate(parts.validation, vf.rollout(expected, parts.validation).x)
     assert said["data"] == "training rows"
     assert said["trajectories"] == "5"
@@ -262,7 +268,9 @@ def test_columns_by_name(here: Path) -> None:
     expected = vf.MOCK().fit([x for x, _ in swapped], [t for _, t in swapped]).field_
     field = vf.load("model.vf")
     assert field.feature_names == ("w", "v, raw")
-    np.testing.assert_allclose(field.coefficients, expected.coefficients, rtol=1e-12)
+    np.testing.assert_allclose(
+        field.expansion.coefficients, expected.expansion.coefficients, rtol=1e-12
+    )
     # The same names serve for simulation, and are those of what it writes.
     done("simulate", "model.vf", "--from", "named.csv", "-o", "out.csv", *names)
     assert Path("out.csv").read_text().splitlines()[0] == 'who,years,w,"v, raw"'
@@ -282,7 +290,9 @@ def test_missing_values_are_refused_or_cut_out(here: Path) -> None:
     assert "--missing split" in said
     assert report("fit", "gap.csv", "-o", "model.vf", "--missing", "split")["trajectories"] == "6"
     expected = vf.MOCK().fit(vf.read_trajectories("gap.csv", missing="split")).field_
-    np.testing.assert_array_equal(vf.load("model.vf").coefficients, expected.coefficients)
+    np.testing.assert_array_equal(
+        vf.load("model.vf").expansion.coefficients, expected.expansion.coefficients
+    )
 
 
 def test_missing_values_of_a_split_table(here: Path) -> None:

@@ -122,7 +122,7 @@ def test_the_constructor_only_stores():
         ({"rule": "trapezoid"}, "rule must be a Rule .*, got 'trapezoid'"),
         ({"rule": Trapezoid}, "rule must be a Rule .*, got <class"),
         ({"noise": 0.1}, "noise must be a Noise .*, got 0.1"),
-        ({"solver": "dense"}, "solver must be a Dense .*, got 'dense'"),
+        ({"solver": "dense"}, "solver must be a Solver .*, got 'dense'"),
         ({"standardize": "yes"}, "standardize must be True or False, got 'yes'"),
         ({"kernel": Gaussian((1.0, 2.0, 3.0))}, "length_scale has 3 entries but the states have 2"),
         ({"kernel": Separable(Linear(), np.eye(3))}, "matrix is 3 x 3 but the states have 2"),
@@ -540,7 +540,7 @@ def test_torch_equals_numpy(name):
     xs, ts = data(4)
     expected = vf.MOCK(**SETTINGS[name]).fit(xs, ts)
     model = vf.MOCK(**SETTINGS[name]).fit([torch.asarray(x) for x in xs], ts)
-    assert isinstance(model.field_.nodes, torch.Tensor)
+    assert isinstance(model.field_.expansion.nodes, torch.Tensor)
     assert model.ridge_ == pytest.approx(expected.ridge_, rel=1e-12)
     assert model.rkhs_norm_ == pytest.approx(expected.rkhs_norm_, rel=1e-7)
     pairs: list[tuple[Any, Any]] = [

@@ -13,7 +13,7 @@ from vectorfield import _backend
 from vectorfield._errors import VectorFieldError
 from vectorfield._settings import check_integer, check_real
 from vectorfield.field import VectorField
-from vectorfield.kernels import ScalarKernel, Separable
+from vectorfield.kernels import KernelExpansion, ScalarKernel, Separable
 
 __all__ = ["compress"]
 
@@ -48,47 +48,43 @@ def compress(field: VectorField, tolerance: float = 1e-8, *, max_nodes: int = 20
         >>> circle = np.stack([np.cos(t), np.sin(t)], axis=1)
         >>> model = vf.MOCK(vf.kernels.Gaussian(1.0), ridge=1e-8).fit(circle, t)
         >>> small = vf.compress(model.field_, 1e-6)
-        >>> small.nodes.shape[0] < 60, small.info["compression_error"] <= 1e-6
+        >>> small.expansion.nodes.shape[0] < 60, small.info["compression_error"] <= 1e-6
         (True, True)
     """
     check_real("tolerance", tolerance, above=0.0)
     check_integer("max_nodes", max_nodes, at_least=1)
-    if not isinstance(field.kernel, Separable):
+    full = field.expansion
+    if not isinstance(full, KernelExpansion) or not isinstance(full.kernel, Separable):
         raise TypeError(
             f"compress needs a field of a Separable kernel, got {type(field.kernel).__name__}"
         )
-    coefficients = field.coefficients
-    if field.kernel.matrix is not None:
-        coefficients = coefficients @ _backend.array_like(
-            np.asarray(field.kernel.matrix), coefficients
-        )
-    values = field.kernel.bind(field.nodes, field.coefficients)(field.nodes)
+    nodes, coefficients = full.nodes, full.coefficients
+    if full.kernel.matrix is not None:
+        coefficients = coefficients @ full.kernel.mixing(coefficients)
+    values = full(nodes)
     chosen, weights = _project(
-        field.kernel.kernel,
-        _backend.to_numpy(field.nodes),
+        full.kernel.kernel,
+        _backend.to_numpy(nodes),
         _backend.to_numpy(coefficients),
         _backend.to_numpy(values),
         tolerance=tolerance / 2,
-        most=min(max_nodes, field.nodes.shape[0]),
+        most=min(max_nodes, nodes.shape[0]),
     )
-    small = dataclasses.replace(
-        field,
-        kernel=Separable(field.kernel.kernel),  # A is in the coefficients now
-        nodes=field.nodes[_backend.index(chosen, field.nodes), :],
-        coefficients=_backend.array_like(weights, field.nodes),
+    small = KernelExpansion(
+        kernel=Separable(full.kernel.kernel),  # A is in the coefficients now
+        nodes=nodes[_backend.index(chosen, nodes), :],
+        coefficients=_backend.array_like(weights, nodes),
     )
-    difference = _backend.to_numpy(
-        small.kernel.bind(small.nodes, small.coefficients)(field.nodes) - values
-    )
+    difference = _backend.to_numpy(small(nodes) - values)
     largest = np.linalg.norm(_backend.to_numpy(values), axis=1).max()
     error = float(np.linalg.norm(difference, axis=1).max() / (largest if largest > 0 else 1.0))
     if not error <= tolerance:
         raise VectorFieldError(
-            f"{len(chosen)} of {field.nodes.shape[0]} nodes reach a relative error of {error:.1e}, "
+            f"{len(chosen)} of {nodes.shape[0]} nodes reach a relative error of {error:.1e}, "
             f"not {tolerance:.1e}; ask for a larger tolerance or allow more max_nodes"
         )
     info = dict(field.info) | {"compression_error": error, "compressed_from": len(values)}
-    return dataclasses.replace(small, info=MappingProxyType(info))
+    return dataclasses.replace(field, expansion=small, info=MappingProxyType(info))
 
 
 def _project(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -14,8 +13,8 @@ import numpy as np
 from vectorfield import _backend
 from vectorfield._errors import DataError, ModelFileError
 from vectorfield._intake import check_feature_names
-from vectorfield.kernels.base import Evaluator, OperatorKernel
-from vectorfield.kernels.codec import decode, encode
+from vectorfield.kernels.expansion import Expansion, restore
+from vectorfield.kernels.operators import OperatorKernel
 from vectorfield.modelfile import read_model, write_model
 
 __all__ = ["VectorField", "load"]
@@ -23,12 +22,11 @@ __all__ = ["VectorField", "load"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VectorField:
-    """f(x) = scale * sum_p K((x - shift) / scale, z_p) c_p.
+    """f(x) = scale * g((x - shift) / scale).
 
     Attributes:
-        kernel: the operator-valued kernel K, nothing left open.
-        nodes: z, (Q, d), in standardised coordinates.
-        coefficients: c, (Q, d).
+        expansion: g, the field in standardised coordinates; a `KernelExpansion`
+            sum_p K(., z_p) c_p, for one, has ``nodes`` and ``coefficients``.
         shift, scale: (d,), the standardisation; 0 and 1 where there is none.
         feature_names: d names.
         info: what the maker wants kept in the model file (settings, figures), as JSON values.
@@ -43,9 +41,7 @@ class VectorField:
         array([[[-1.]]])
     """
 
-    kernel: OperatorKernel
-    nodes: Any
-    coefficients: Any
+    expansion: Expansion
     shift: Any
     scale: Any
     feature_names: tuple[str, ...]
@@ -61,36 +57,56 @@ class VectorField:
         """(d,) the spread of the training data, in units of which simulations are accurate."""
         return self.scale
 
-    @cached_property
-    def _evaluator(self) -> Evaluator:
-        return self.kernel.bind(self.nodes, self.coefficients)
+    @property
+    def kernel(self) -> OperatorKernel:
+        """The operator-valued kernel whose space g is from, nothing left open."""
+        return self.expansion.kernel
+
+    @property
+    def parts(self) -> tuple[VectorField, ...]:
+        """Fields whose sum this one is, one for each term of a sum of kernels.
+
+        A field of one kernel is its own and only part. A shared start of the coordinates, the
+        ``shift``, is common to all of them.
+        """
+        return tuple(replace(self, expansion=part) for part in self.expansion.parts)
 
     def __call__(self, x: Any) -> Any:
-        """Return f(x): (n, d) -> (n, d), or (d,) -> (d,). Cost O(n Q d)."""
+        """Return f(x): (n, d) -> (n, d), or (d,) -> (d,). Cost O(n Q d) for Q nodes."""
         points, single = self._points(x)
-        value = self._evaluator((points - self.shift) / self.scale) * self.scale
+        value = self.expansion((points - self.shift) / self.scale) * self.scale
         return value[0, :] if single else value
 
     def jacobian(self, x: Any) -> Any:
         """Return d f_i / d x_j: (n, d) -> (n, d, d), or (d,) -> (d, d). Cost O(n Q d^2)."""
         points, single = self._points(x)
-        inner = self._evaluator.jacobian((points - self.shift) / self.scale)
+        inner = self.expansion.jacobian((points - self.shift) / self.scale)
         value = inner * self.scale[None, :, None] / self.scale[None, None, :]
         return value[0, :, :] if single else value
 
+    def potential(self, x: Any) -> Any:
+        """Return V(x), up to a constant, of a gradient flow f = -grad V: (n, d) -> (n,).
+
+        For fields of kernels that make such flows; TypeError for others. Cost O(n Q d).
+        """
+        return self._energy(x, "potential")
+
+    def hamiltonian(self, x: Any) -> Any:
+        """Return H(x), up to a constant, of a Hamiltonian field f = J grad H: (n, d) -> (n,).
+
+        For fields of kernels that make such fields; TypeError for others. Cost O(n Q d).
+        """
+        return self._energy(x, "hamiltonian")
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file: one file, no pickle, checked when read."""
-        arrays = {
-            name: _backend.to_numpy(getattr(self, name))
-            for name in ("nodes", "coefficients", "shift", "scale")
-        }
-        header = {
-            "kind": "kernel",
-            "kernel": encode(self.kernel),
+        described, arrays = self.expansion.describe()
+        arrays = arrays | {"shift": self.shift, "scale": self.scale}
+        header = described | {
             "feature_names": list(self.feature_names),
             "info": dict(self.info),
         }
-        write_model(path, header, arrays)
+        write_model(path, header, {name: _backend.to_numpy(a) for name, a in arrays.items()})
 
     def as_states(self, x: Any) -> Any:
         """Return ``x`` as real states, (n, d) or (d,), beside the nodes; DataError if it is not."""
@@ -102,7 +118,7 @@ class VectorField:
                 x = x.astype(np.float64, copy=False)
             except (TypeError, ValueError) as error:
                 raise DataError(f"states must be an array of numbers: {error}") from error
-        points = _backend.array_like(x, self.nodes)
+        points = _backend.array_like(x, self.expansion.like)
         if points.ndim not in (1, 2) or points.shape[-1] != self.d:
             raise DataError(
                 f"states must have shape (n, {self.d}) or ({self.d},), got {tuple(points.shape)}"
@@ -113,16 +129,25 @@ class VectorField:
         points = self.as_states(x)
         return (points[None, :], True) if points.ndim == 1 else (points, False)
 
+    def _energy(self, x: Any, name: str) -> Any:
+        if self.kernel.energy != name:
+            raise TypeError(
+                f"a field of {type(self.kernel).__name__} has no {name}; see field.parts for the "
+                "terms of a sum"
+            )
+        points, single = self._points(x)
+        value = self.expansion.energy((points - self.shift) / self.scale)
+        value = value * self.kernel.energy_unit(self.scale)
+        return value[0] if single else value
+
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("_evaluator", "info")} | {
-            "info": dict(self.info)
-        }
+        return self.__dict__ | {"info": dict(self.info)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, info=MappingProxyType(state["info"]))
 
     def __repr__(self) -> str:
-        return f"VectorField(d={self.d}, nodes={self.nodes.shape[0]}, kernel={self.kernel!r:.120})"
+        return f"VectorField(d={self.d}, {self.expansion.extent}, kernel={self.kernel!r:.120})"
 
 
 def load(path: str | os.PathLike[str]) -> VectorField:
@@ -143,43 +168,29 @@ def load(path: str | os.PathLike[str]) -> VectorField:
     """
     header, arrays = read_model(path)
     try:
-        if header["kind"] != "kernel":
-            raise ValueError(f"unknown kind of field {header['kind']!r}")
         names, info = header["feature_names"], header["info"]
         if not isinstance(names, list) or not isinstance(info, dict):
             raise ValueError("feature_names must be a list and info an object")
         result = VectorField(
-            kernel=decode(header["kernel"]),
-            nodes=arrays["nodes"],
-            coefficients=arrays["coefficients"],
+            expansion=restore(header, arrays),
             shift=arrays["shift"],
             scale=arrays["scale"],
             feature_names=check_feature_names(names, len(names)),
             info=MappingProxyType(info),
         )
-        _check_parts(result)
+        _check_parts(result, arrays)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{path}: the header does not describe a field: {error}") from error
     return result
 
 
-def _check_parts(f: VectorField) -> None:
-    if not isinstance(f.kernel, OperatorKernel):
-        raise ValueError("the kernel is not operator-valued")
-    count = f.nodes.shape[0] if f.nodes.ndim == 2 else -1
-    expected = {
-        "nodes": (count, f.d),
-        "coefficients": (count, f.d),
-        "shift": (f.d,),
-        "scale": (f.d,),
-    }
-    for name, shape in expected.items():
-        array = getattr(f, name)
-        if array.shape != shape or array.dtype != np.float64:
-            raise ValueError(f"{name} has shape {array.shape}, expected {shape} of float64")
+def _check_parts(f: VectorField, arrays: Mapping[str, Any]) -> None:
+    for name in ("shift", "scale"):
+        if arrays[name].shape != (f.d,):
+            raise ValueError(f"{name} has shape {arrays[name].shape}, expected {(f.d,)}")
+    for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise ValueError(f"{name} holds values that are not finite")
     if not (f.scale > 0).all():
         raise ValueError("scale must be positive")
-    with np.errstate(all="ignore"):
-        f.kernel.bind(f.nodes, f.coefficients)  # a length scale or matrix of another size
+    f.expansion.check(f.d)

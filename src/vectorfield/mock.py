@@ -18,7 +18,7 @@ from vectorfield._intake import is_frame
 from vectorfield._settings import check_real
 from vectorfield.field import VectorField
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel, Separable
-from vectorfield.linalg import Dense, Status, regress
+from vectorfield.linalg import Solver, Status, regress
 from vectorfield.metrics import evaluate
 from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
 from vectorfield.simulate import rollout, simulate
@@ -54,7 +54,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             where measurement noise dominates.
         standardize: subtract each feature's training mean and divide by its standard deviation
             before fitting (undone in all results; constant features are only centred).
-        solver: settings of the linear solver, `Dense` by default.
+        solver: settings of the linear solver; by default the best for the kernel and the size.
 
     Attributes:
         field_: the learned `VectorField`.
@@ -85,7 +85,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         rule: Rule | None = None,
         noise: Noise | None = None,
         standardize: bool = True,
-        solver: Dense | None = None,
+        solver: Solver | None = None,
     ) -> None:
         self.kernel = kernel
         self.ridge = ridge
@@ -108,12 +108,13 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             SolveError: the linear system could not be solved; the message gives the condition and
                 the remedy, its ``solution`` the figures.
         """
-        rule, noise, solver = self._settings()
+        rule, noise = self._settings()
         trajectories = as_trajectories(x, t)
-        shift, scale = self._standardisation(trajectories.states)
+        operator = _as_operator(self.kernel)
+        shift, scale = self._standardisation(operator, trajectories.states)
         scaled = dataclasses.replace(trajectories, states=(trajectories.states - shift) / scale)
         occupations = rule(scaled)
-        kernel = _as_operator(self.kernel).resolved(occupations.nodes)
+        kernel = operator.resolved(occupations.nodes)
         ridge = self._choose_ridge(kernel, occupations)
         self.__dict__.pop("field_", None)  # a fit that fails leaves none, not that of older data
         regression = regress(
@@ -121,10 +122,10 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             occupations,
             ridge=ridge,
             covariance=noise.covariance(occupations),
-            solver=solver,
+            solver=self.solver,
         )
         self.solution_ = regression.solution
-        if not regression.solution.status.ok:
+        if regression.expansion is None or not regression.solution.status.ok:
             raise SolveError(
                 f"the fit of {len(occupations)} observations failed: {regression.solution.detail}",
                 regression.solution,
@@ -138,9 +139,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             "observations": len(occupations),
         }
         self.field_ = VectorField(
-            kernel=kernel,
-            nodes=occupations.nodes,
-            coefficients=regression.coefficients,
+            expansion=regression.expansion,
             shift=shift,
             scale=scale,
             feature_names=trajectories.feature_names,
@@ -164,6 +163,16 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 "states hold values that are not finite; fill them in or leave them out"
             )
         return self.field_(points)
+
+    def potential(self, x: Any) -> Any:
+        """Return V(x), (n,), where f = -grad V; see `VectorField.potential`."""
+        check_is_fitted(self, "field_")
+        return self.field_.potential(x)
+
+    def hamiltonian(self, x: Any) -> Any:
+        """Return H(x), (n,), where f = J grad H; see `VectorField.hamiltonian`."""
+        check_is_fitted(self, "field_")
+        return self.field_.hamiltonian(x)
 
     def simulate(self, x0: Any, t: Any, **options: Any) -> Any:
         """Return the states at times t of dx/dt = f(x), x(t_0) = x0.
@@ -213,16 +222,15 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, current.replace(**changes))
         return self
 
-    def _settings(self) -> tuple[Rule, Noise, Dense]:
+    def _settings(self) -> tuple[Rule, Noise]:
         rule = Trapezoid() if self.rule is None else self.rule
         noise = White() if self.noise is None else self.noise
-        solver = Dense() if self.solver is None else self.solver
         for name, value, kind in (
             ("rule", rule, Rule),
             ("noise", noise, Noise),
-            ("solver", solver, Dense),
+            ("solver", self.solver, Solver),
         ):
-            if not isinstance(value, kind):
+            if not isinstance(value, kind) and not (name == "solver" and value is None):
                 raise TypeError(
                     f"{name} must be a {kind.__name__} such as those in vf, got {value!r}"
                 )
@@ -230,9 +238,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             check_real("ridge", self.ridge, above=0.0)
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise TypeError(f"standardize must be True or False, got {self.standardize!r}")
-        return rule, noise, solver
+        return rule, noise
 
-    def _standardisation(self, states: Any) -> tuple[Any, Any]:
+    def _standardisation(self, kernel: OperatorKernel, states: Any) -> tuple[Any, Any]:
         xp = _backend.namespace(states)
         if not self.standardize:
             return xp.zeros_like(states[0, :]), xp.ones_like(states[0, :])
@@ -240,7 +248,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         spread = xp.std(states, axis=0)
         size = xp.max(xp.abs(states), axis=0)
         constant = spread <= 1e-12 * size  # rounding alone
-        return shift, xp.where(constant, xp.ones_like(spread), spread)
+        return kernel.standardisation(shift, xp.where(constant, xp.ones_like(spread), spread))
 
     def _choose_ridge(self, kernel: OperatorKernel, occupations: Occupations) -> float:
         if self.ridge is not None:

@@ -30,9 +30,9 @@ from vectorfield.kernels import (
     Separable,
     Sum,
 )
-from vectorfield.kernels.base import evaluate, row_blocks
 from vectorfield.kernels.codec import decode, encode
 from vectorfield.kernels.lengths import median_distance
+from vectorfield.kernels.tiles import evaluate, row_blocks
 
 RADIAL = [
     Gaussian(1.0),

@@ -218,8 +218,8 @@ def test_norm_is_that_of_the_coefficients(irregular):
     data = irregular(2)
     kernel = Gaussian(0.9)
     model = vf.MOCK(kernel, 1e-3, standardize=False).fit(data)
-    c = model.field_.coefficients
-    squared = np.sum(c * (kernel(model.field_.nodes) @ c))
+    c = model.field_.expansion.coefficients
+    squared = np.sum(c * (kernel(model.field_.expansion.nodes) @ c))
     assert model.rkhs_norm_ == pytest.approx(np.sqrt(squared), rel=1e-9)
 
 
@@ -305,9 +305,9 @@ def test_the_minimiser_minimises(irregular):
         residual = w @ g @ c - occupations.targets
         return float(np.sum(residual**2) + ridge * len(w) * np.sum(c * (g @ c)))
 
-    best = loss(model.field_.coefficients)
+    best = loss(model.field_.expansion.coefficients)
     rng = np.random.default_rng(0)
     for size in (1e-3, 1e-1, 1.0):
         for _ in range(20):
-            step = size * rng.normal(size=model.field_.coefficients.shape)
-            assert loss(model.field_.coefficients + step) > best
+            step = size * rng.normal(size=model.field_.expansion.coefficients.shape)
+            assert loss(model.field_.expansion.coefficients + step) > best

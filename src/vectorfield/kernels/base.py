@@ -1,4 +1,4 @@
-"""What a kernel is: scalar kernels and their algebra, operator-valued kernels."""
+"""What a scalar kernel is, and the algebra of scalar kernels."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from vectorfield import _backend
 from vectorfield._settings import Settings, check_real
+from vectorfield.kernels.tiles import Tile
 
-__all__ = ["Evaluator", "OperatorKernel", "Product", "ScalarKernel", "Scaled", "Sum", "Tile"]
-
-Tile = Callable[[slice, slice], Any]
-"""``tile(rows, columns)`` returns that block of a Gram matrix in fresh memory."""
+__all__ = ["Product", "ScalarKernel", "Scaled", "Sum"]
 
 
 class ScalarKernel(Settings, ABC):
@@ -201,82 +198,3 @@ class Scaled(ScalarKernel):
     def derivative(self, x: Any, y: Any, c: Any, weight: Any = None) -> Any:
         """Return the contracted derivative; see `ScalarKernel.derivative`."""
         return self.factor * self.kernel.derivative(x, y, c, weight)
-
-
-class Evaluator(ABC):
-    """A field f(x) = sum_p K(x, z_p) c_p with everything about z and c prepared."""
-
-    @abstractmethod
-    def __call__(self, x: Any) -> Any:
-        """Return f(x), (n, d) -> (n, d)."""
-
-    @abstractmethod
-    def jacobian(self, x: Any) -> Any:
-        """Return d f_i / d x_j at every point, (n, d) -> (n, d, d)."""
-
-
-class OperatorKernel(Settings, ABC):
-    """A kernel K(x, y) whose values are positive semi-definite (d, d) matrices."""
-
-    @abstractmethod
-    def bind(self, nodes: Any, coefficients: Any) -> Evaluator:
-        """Return the field sum_p K(., z_p) c_p; ``nodes`` and ``coefficients`` are (m, d)."""
-
-    @abstractmethod
-    def resolved(self, nodes: Any) -> Self:
-        """Return the kernel with settings left open set from the nodes."""
-
-    @abstractmethod
-    def size(self, nodes: Any) -> float:
-        """Return the mean over nodes and coordinates of K(z, z)'s diagonal."""
-
-
-def row_blocks(n: int, size: int) -> list[slice]:
-    """Cut 0 ... n into slices of at most ``size``.
-
-    >>> row_blocks(5, 2)
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
-
-
-def contract(slope: Any, c: Any, v: Any, u: Any = None) -> Any:
-    """Return sum_p slope[a, p] c[p, i] v[p, j], (n, k, d), one a at a time to spare memory.
-
-    With ``u`` (n, d) the last factor is u[a, j] - v[p, j]: where the slope has a pole at u = v,
-    two sums whose difference is taken afterwards would lose its digits.
-    """
-    xp = _backend.namespace(v)
-    parts = [
-        xp.matmul(c.T * slope[a, :], v if u is None else u[a, :] - v) for a in range(slope.shape[0])
-    ]
-    if not parts:
-        return xp.zeros((0, c.shape[1], v.shape[1]), dtype=v.dtype, device=_backend.device(v))
-    return xp.stack(parts)
-
-
-def evaluate(at: Callable[[Any], Tile], x: Any, c: Any) -> Any:
-    """Return sum_p k(x_a, y_p) c[p, :] for a bound kernel, in cache-sized blocks on all cores.
-
-    ``x`` is (n, d), ``c`` (m, k); the result (n, k). Cost O(n m (d + k)), memory a few blocks.
-    """
-    n, m = x.shape[0], c.shape[0]
-    xp = _backend.namespace(x)
-    elements, widest = (2**16, 1024) if _backend.is_numpy(x) else (2**27, 2**14)
-    rows = max(1, min(n, elements // max(1, min(m, widest))))
-    columns = elements // rows
-    tile = at(x)
-
-    def block(chosen: slice) -> Any:
-        total = None
-        for part in row_blocks(m, columns):
-            value = tile(chosen, part) @ c[part, :]
-            total = value if total is None else total + value
-        return total
-
-    blocks = row_blocks(n, rows) or [slice(0, 0)]
-    if _backend.is_numpy(x) and n * m >= 2**17:
-        values = _backend.run_parallel(block, blocks)
-    else:
-        values = [block(chosen) for chosen in blocks]
-    return values[0] if len(values) == 1 else xp.concat(values, axis=0)

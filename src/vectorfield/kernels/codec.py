@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from vectorfield._settings import Settings
-from vectorfield.kernels.base import OperatorKernel, Product, ScalarKernel, Scaled, Sum
+from vectorfield.kernels.base import Product, ScalarKernel, Scaled, Sum
 from vectorfield.kernels.dot import Constant, Linear, Polynomial
+from vectorfield.kernels.operators import OperatorKernel
 from vectorfield.kernels.radial import Gaussian, Laplace, Matern, RationalQuadratic
 from vectorfield.kernels.separable import Separable
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from vectorfield import _backend
 from vectorfield._settings import check_integer, check_real
-from vectorfield.kernels.base import ScalarKernel, Tile, contract
+from vectorfield.kernels.base import ScalarKernel
 from vectorfield.kernels.lengths import LengthScale, check_length_scale, divide_lengths
+from vectorfield.kernels.tiles import Tile, contract
 
 __all__ = ["Constant", "Linear", "Polynomial"]
 

@@ -10,13 +10,14 @@ from typing import Any, Self
 
 from vectorfield import _backend
 from vectorfield._settings import check_real
-from vectorfield.kernels.base import ScalarKernel, Tile, contract
+from vectorfield.kernels.base import ScalarKernel
 from vectorfield.kernels.lengths import (
     LengthScale,
     check_length_scale,
     divide_lengths,
     median_distance,
 )
+from vectorfield.kernels.tiles import Tile, contract
 
 __all__ = ["Gaussian", "Laplace", "Matern", "Radial", "RationalQuadratic"]
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from vectorfield import _backend
-from vectorfield.kernels.base import (
-    Evaluator,
-    OperatorKernel,
-    ScalarKernel,
-    evaluate,
-    row_blocks,
-)
+from vectorfield.kernels.base import ScalarKernel
+from vectorfield.kernels.operators import Blocks, Evaluator, ImplicitKernel
+from vectorfield.kernels.tiles import Tile, evaluate, row_blocks
 
 __all__ = ["Separable"]
 
 
 @dataclass(frozen=True)
-class Separable(OperatorKernel):
+class Separable(ImplicitKernel):
     """K(x, y) = k(x, y) A with a scalar kernel k and a positive semi-definite matrix A.
 
     A = None is the identity (an *I-separable* kernel): the d outputs then share one
@@ -59,14 +56,23 @@ class Separable(OperatorKernel):
     def bind(self, nodes: Any, coefficients: Any) -> SeparableEvaluator:
         """Return the field sum_p k(., z_p) A c_p."""
         if self.matrix is not None:
-            mixing = _backend.array_like(np.asarray(self.matrix), coefficients)
-            if mixing.shape[0] != coefficients.shape[1]:
-                raise ValueError(
-                    f"matrix is {mixing.shape[0]} x {mixing.shape[0]} but the states have "
-                    f"{coefficients.shape[1]} features"
-                )
-            coefficients = coefficients @ mixing
+            coefficients = coefficients @ self.mixing(coefficients)
         return SeparableEvaluator(self.kernel, nodes, coefficients)
+
+    def blocks(self, y: Any) -> Callable[[Any], Blocks]:
+        """Prepare ``y``; see `ImplicitKernel.blocks`."""
+        at, mixing = self.kernel.bind(y), self.mixing(y)
+        return lambda x: SeparableBlocks(at(x), mixing)
+
+    def mixing(self, like: Any) -> Any:
+        """Return A, (d, d), in the array library of the states ``like`` (n, d)."""
+        d = like.shape[1]
+        matrix = np.eye(d) if self.matrix is None else np.asarray(self.matrix)
+        if matrix.shape[0] != d:
+            raise ValueError(
+                f"matrix is {matrix.shape[0]} x {matrix.shape[0]} but the states have {d} features"
+            )
+        return _backend.array_like(matrix, like)
 
 
 class SeparableEvaluator(Evaluator):
@@ -89,6 +95,26 @@ class SeparableEvaluator(Evaluator):
             for chosen in row_blocks(x.shape[0], rows) or [slice(0, 0)]
         ]
         return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
+
+
+class SeparableBlocks(Blocks):
+    """Tiles k(x, y) A."""
+
+    def __init__(self, tile: Tile, mixing: Any) -> None:
+        self._scalar, self._mixing = tile, mixing
+
+    def tile(self, rows: slice, columns: slice) -> Any:
+        """Return the tile, (d, d, rows, columns)."""
+        return self._mixing[:, :, None, None] * self._scalar(rows, columns)
+
+    def product(self, rows: slice, columns: slice, right: Any) -> Any:
+        """Return k(x, y) right A."""
+        return self._scalar(rows, columns) @ (right @ self._mixing)
+
+    def products(self, rows: slice, columns: slice, right: Any, left: Any) -> tuple[Any, Any]:
+        """Return k(x, y) right A and k(x, y)^T left A."""
+        scalar = self._scalar(rows, columns)
+        return scalar @ (right @ self._mixing), scalar.T @ (left @ self._mixing)
 
 
 def _check_matrix(matrix: Any) -> tuple[tuple[float, ...], ...]:

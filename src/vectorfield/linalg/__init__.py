@@ -4,6 +4,7 @@ from vectorfield.linalg.dense import Dense, DenseFactor, DenseSystem
 from vectorfield.linalg.gram import assemble
 from vectorfield.linalg.regression import Regression, regress
 from vectorfield.linalg.solution import Solution, Status
+from vectorfield.linalg.solver import Solver
 
 __all__ = [
     "Dense",
@@ -11,6 +12,7 @@ __all__ = [
     "DenseSystem",
     "Regression",
     "Solution",
+    "Solver",
     "Status",
     "assemble",
     "regress",

@@ -11,9 +11,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
 
 from vectorfield import _backend
-from vectorfield._settings import Settings, check_choice
+from vectorfield._settings import check_choice
 from vectorfield.linalg.cholesky import BLOCK, factor_lower, solve_lower, symmetric_product
 from vectorfield.linalg.solution import Solution, Status
+from vectorfield.linalg.solver import Solver
 
 __all__ = ["Dense", "DenseFactor", "DenseSystem"]
 
@@ -28,7 +29,7 @@ STEPS = 20
 
 
 @dataclass(frozen=True)
-class Dense(Settings):
+class Dense(Solver):
     """Settings of the dense Cholesky solver.
 
     Args:

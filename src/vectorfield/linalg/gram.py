@@ -15,7 +15,8 @@ import scipy.sparse as sp
 
 from vectorfield import _backend
 from vectorfield._progress import report
-from vectorfield.kernels.base import ScalarKernel, Tile, row_blocks
+from vectorfield.kernels.base import ScalarKernel
+from vectorfield.kernels.tiles import Tile, row_blocks
 
 __all__ = ["Assembly", "assemble"]
 

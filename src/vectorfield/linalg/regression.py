@@ -13,11 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from vectorfield import _backend
-from vectorfield.kernels.base import OperatorKernel
+from vectorfield.kernels.expansion import Expansion, KernelExpansion
+from vectorfield.kernels.operators import OperatorKernel
 from vectorfield.kernels.separable import Separable
 from vectorfield.linalg.dense import Dense, DenseSystem
 from vectorfield.linalg.gram import assemble
 from vectorfield.linalg.solution import Solution
+from vectorfield.linalg.solver import Solver, chosen
 from vectorfield.occupation import Occupations
 
 __all__ = ["Regression", "regress"]
@@ -28,13 +30,13 @@ class Regression:
     """The minimiser f of |Sigma^(-1/2) (L f - y)|^2 + ridge N |f|^2.
 
     Attributes:
-        coefficients: (Q, d), f = sum_p K(., z_p) c_p; None when the solve failed.
+        expansion: f as a function; None when the solve failed.
         residuals: y - L f, (S, d).
         norm: |f| in the kernel's space.
         solution: the linear solve with its status.
     """
 
-    coefficients: Any
+    expansion: Expansion | None
     residuals: Any
     norm: float
     solution: Solution
@@ -47,12 +49,13 @@ def regress(
     *,
     ridge: float,
     covariance: sp.csr_array,
-    solver: Dense,
+    solver: Solver | None,
 ) -> Regression:
     """Return the minimiser for a resolved operator-valued kernel.
 
     ``covariance`` is Sigma, (S, S) sparse, the identity for the paper's loss; with N = S
-    observations the system is (W G W^T + ridge N Sigma) a = y and c = W^T a.
+    observations the system is (W G W^T + ridge N Sigma) a = y and c = W^T a. ``solver`` None is
+    the best one for the kernel and the size.
     """
     raise TypeError(f"no solver for kernels of type {type(kernel).__name__}")
 
@@ -64,8 +67,9 @@ def _(
     *,
     ridge: float,
     covariance: sp.csr_array,
-    solver: Dense,
+    solver: Solver | None,
 ) -> Regression:
+    solver = chosen(solver, Dense(), kernel)
     assembly = assemble(kernel.kernel, occupations.nodes, occupations.weights)
     system = DenseSystem(assembly.matrix, covariance)
     shift = ridge * len(occupations)
@@ -86,7 +90,8 @@ def _(
     xp = _backend.namespace(a)
     squared = float(xp.vecdot(xp.reshape(a, (-1,)), xp.reshape(y - residuals, (-1,))))
     coefficients = _backend.sparse_apply(sp.csr_array(occupations.weights.T), a)
-    return Regression(coefficients, residuals, max(squared, 0.0) ** 0.5, solution)
+    expansion = KernelExpansion(kernel, occupations.nodes, coefficients)
+    return Regression(expansion, residuals, max(squared, 0.0) ** 0.5, solution)
 
 
 def _solve_rotated(
