@@ -69,7 +69,8 @@ def solve_triangle(lower: Any, rhs: Any, transpose: bool = False) -> Any:
     """Return L^-1 rhs, or L^-T rhs with ``transpose``; only the lower triangle is read."""
     if isinstance(rhs, np.ndarray):
         (trsm,) = blas.get_blas_funcs(("trsm",), (rhs,))
-        return trsm(1.0, lower.T, rhs, side=0, lower=0, trans_a=0 if transpose else 1)
+        # x^T L^T = rhs^T, on the column-major views of row-major arrays
+        return trsm(1.0, lower.T, rhs.T, side=1, lower=0, trans_a=1 if transpose else 0).T
     return _solve_triangular(lower, rhs, transpose)
 
 

@@ -2,7 +2,8 @@
 
 from vectorfield.linalg.dense import Dense, DenseFactor, DenseSystem
 from vectorfield.linalg.gram import assemble
-from vectorfield.linalg.regression import Regression, regress
+from vectorfield.linalg.regression import Problem, Regression, prepare, regress
+from vectorfield.linalg.separable import SeparableProblem
 from vectorfield.linalg.solution import Solution, Status
 from vectorfield.linalg.solver import Solver
 
@@ -10,10 +11,13 @@ __all__ = [
     "Dense",
     "DenseFactor",
     "DenseSystem",
+    "Problem",
     "Regression",
+    "SeparableProblem",
     "Solution",
     "Solver",
     "Status",
     "assemble",
+    "prepare",
     "regress",
 ]

@@ -135,9 +135,10 @@ class DenseSystem:
         """Whether the noise term bounds the condition number enough for a float32 factor.
 
         Refining costs some 9 S^2 operations a column where a float64 solve costs 2, and the
-        float32 factor saves some 0.4 S^3 / 3: many columns are better off without.
+        float32 factor saves some 0.4 S^3 / 3, of which passes over the matrix for the condition
+        and the residuals take a part: many columns are better off without.
         """
-        if len(self) < max(WORTHWHILE, 50 * columns):
+        if len(self) < max(WORTHWHILE, 150 * columns):
             return False
         highest = REFINABLE * shift * self.smallest_noise()
         # one step bounds the largest eigenvalue from below, which often settles it

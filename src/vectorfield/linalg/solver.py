@@ -8,7 +8,7 @@ from typing import TypeVar
 from vectorfield._settings import Settings
 from vectorfield.kernels.operators import OperatorKernel
 
-__all__ = ["Solver", "chosen"]
+__all__ = ["Solver", "chosen", "wrong_solver"]
 
 
 class Solver(Settings, ABC):
@@ -31,8 +31,14 @@ def chosen(solver: Solver | None, default: S, kernel: OperatorKernel) -> S:
     if solver is None:
         return default
     if not isinstance(solver, type(default)):
-        raise TypeError(
-            f"a fit with the kernel {type(kernel).__name__} is solved by "
-            f"{type(default).__name__}, not by {solver!r}; leave solver out, or pass that"
-        )
+        raise wrong_solver(solver, kernel, type(default))
     return solver
+
+
+def wrong_solver(solver: Solver, kernel: OperatorKernel, *kinds: type[Solver]) -> TypeError:
+    """Return the error that says which kinds of solver there are for the kernel."""
+    names = " or ".join(kind.__name__ for kind in kinds)
+    return TypeError(
+        f"a fit with the kernel {type(kernel).__name__} is solved by {names}, not by {solver!r}; "
+        "leave solver out, or pass that"
+    )
