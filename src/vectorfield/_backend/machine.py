@@ -22,7 +22,9 @@ def n_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def check_memory(count: int, purpose: str) -> None:
+def check_memory(
+    count: int, purpose: str, remedy: str = "fit fewer trajectories, or take every k-th sample"
+) -> None:
     """Raise MemoryError, with the figures, if ``count`` doubles cannot fit into this machine.
 
     A system that lends more memory than it has would end the process without a word instead.
@@ -31,7 +33,7 @@ def check_memory(count: int, purpose: str) -> None:
     if free is not None and needed > free:
         raise MemoryError(
             f"{purpose} needs {needed / 2**30:.1f} GiB of memory and {free / 2**30:.1f} GiB are "
-            "available; fit fewer trajectories, or take every k-th sample"
+            f"available; {remedy}"
         )
 
 

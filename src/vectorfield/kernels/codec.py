@@ -7,7 +7,10 @@ from typing import Any
 from vectorfield._settings import Settings
 from vectorfield.kernels.base import Product, ScalarKernel, Scaled, Sum
 from vectorfield.kernels.dot import Constant, Linear, Polynomial
-from vectorfield.kernels.operators import OperatorKernel
+from vectorfield.kernels.equivariant import Equivariant
+from vectorfield.kernels.groups import CyclicShifts, Group, Reflection, SignedPermutations
+from vectorfield.kernels.operators import OperatorKernel, OperatorScaled, OperatorSum
+from vectorfield.kernels.physics import CurlFree, DivergenceFree, Gradient, Hamiltonian
 from vectorfield.kernels.radial import Gaussian, Laplace, Matern, RationalQuadratic
 from vectorfield.kernels.separable import Separable
 
@@ -15,19 +18,29 @@ __all__ = ["decode", "encode"]
 
 DEEPEST = 100
 
-_CLASSES: dict[str, type[ScalarKernel] | type[OperatorKernel]] = {
+_CLASSES: dict[str, type[ScalarKernel] | type[OperatorKernel] | type[Group]] = {
     cls.__name__: cls
     for cls in (
         Constant,
+        CurlFree,
+        CyclicShifts,
+        DivergenceFree,
+        Equivariant,
         Gaussian,
+        Gradient,
+        Hamiltonian,
         Laplace,
         Linear,
         Matern,
+        OperatorScaled,
+        OperatorSum,
         Polynomial,
         Product,
         RationalQuadratic,
+        Reflection,
         Scaled,
         Separable,
+        SignedPermutations,
         Sum,
     )
 }

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 from vectorfield import _backend
-from vectorfield._settings import Settings
+from vectorfield._settings import Settings, check_real
 
-__all__ = ["Blocks", "Evaluator", "ImplicitKernel", "OperatorKernel"]
+__all__ = [
+    "Blocks",
+    "Evaluator",
+    "ImplicitKernel",
+    "OperatorKernel",
+    "OperatorScaled",
+    "OperatorSum",
+]
 
 
 class Evaluator(ABC):
@@ -37,7 +45,7 @@ class OperatorKernel(Settings, ABC):
     shifts and scales keep it (`standardisation`).
     """
 
-    energy: str | None = None
+    energy: ClassVar[str | None] = None
     """``"potential"`` where f = -grad V, ``"hamiltonian"`` where f = J grad H, None elsewhere."""
 
     @abstractmethod
@@ -61,7 +69,11 @@ class OperatorKernel(Settings, ABC):
 
 
 class ImplicitKernel(OperatorKernel):
-    """An operator-valued kernel known pair by pair: fields are f = sum_p K(., z_p) c_p."""
+    """An operator-valued kernel known pair by pair: fields are f = sum_p K(., z_p) c_p.
+
+    ``K1 + K2`` and ``2.0 * K`` are kernels again: fields f1 + f2, of which ``field.parts`` gives
+    each, and fields for which the ridge counts half as much.
+    """
 
     @abstractmethod
     def bind(self, nodes: Any, coefficients: Any) -> Evaluator:
@@ -74,6 +86,14 @@ class ImplicitKernel(OperatorKernel):
     def terms(self) -> tuple[ImplicitKernel, ...]:
         """Return the kernels whose sum this one is; itself alone where it is none."""
         return (self,)
+
+    def __add__(self, other: Any) -> ImplicitKernel:
+        return OperatorSum(self, other) if isinstance(other, ImplicitKernel) else NotImplemented
+
+    def __rmul__(self, factor: Any) -> OperatorScaled:
+        return OperatorScaled(self, factor) if isinstance(factor, (int, float)) else NotImplemented
+
+    __mul__ = __rmul__
 
 
 class Blocks(ABC):
@@ -108,3 +128,170 @@ def _apply(tile: Any, vector: Any) -> Any:
     flat = xp.reshape(xp.permute_dims(tile, (0, 2, 1, 3)), (d * rows, -1))
     value = flat @ xp.reshape(vector.T, (-1,))
     return xp.reshape(value, (d, rows)).T
+
+
+@dataclass(frozen=True)
+class OperatorSum(ImplicitKernel):
+    """K(x, y) = left(x, y) + right(x, y); written ``left + right``.
+
+    Fields are sums of one field of each kernel, f = sum_p left(., z_p) c_p +
+    sum_p right(., z_p) c_p with the same coefficients: the split of smallest norm. ``field.parts``
+    has the summands. With `DivergenceFree` and `CurlFree` it is that of Helmholtz.
+
+    Example:
+        >>> import vectorfield as vf
+        >>> k = vf.kernels.Gaussian(1.0)
+        >>> kernel = vf.kernels.DivergenceFree(k) + 0.1 * vf.kernels.CurlFree(k)
+        >>> [type(term).__name__ for term in kernel.terms()]
+        ['DivergenceFree', 'OperatorScaled']
+    """
+
+    left: ImplicitKernel
+    right: ImplicitKernel
+
+    def __post_init__(self) -> None:
+        _check_implicit("left", self.left)
+        _check_implicit("right", self.right)
+
+    def resolved(self, nodes: Any) -> Self:
+        """Resolve both."""
+        return self.replace(left=self.left.resolved(nodes), right=self.right.resolved(nodes))
+
+    def size(self, nodes: Any) -> float:
+        """Return the sum of their sizes."""
+        return self.left.size(nodes) + self.right.size(nodes)
+
+    def bind(self, nodes: Any, coefficients: Any) -> Evaluator:
+        """Return the sum of their fields."""
+        return _SumEvaluator(
+            self.left.bind(nodes, coefficients), self.right.bind(nodes, coefficients)
+        )
+
+    def blocks(self, y: Any) -> Callable[[Any], Blocks]:
+        """Prepare ``y``; see `ImplicitKernel.blocks`."""
+        left, right = self.left.blocks(y), self.right.blocks(y)
+        return lambda x: _SumBlocks(left(x), right(x))
+
+    def terms(self) -> tuple[ImplicitKernel, ...]:
+        """Return all summands, those of nested sums too."""
+        return (*self.left.terms(), *self.right.terms())
+
+    def standardisation(self, shift: Any, scale: Any) -> tuple[Any, Any]:
+        """Return a shift and scale that suit both; ValueError where none does."""
+        suited = self.right.standardisation(*self.left.standardisation(shift, scale))
+        again = self.left.standardisation(*suited)
+        if not all(_agree(a, b) for a, b in zip(suited, again, strict=True)):
+            raise ValueError(
+                "the terms of the sum ask for different standardisations; scale the data yourself "
+                "and pass standardize=False"
+            )
+        return suited
+
+
+@dataclass(frozen=True)
+class OperatorScaled(ImplicitKernel):
+    """K(x, y) = factor * kernel(x, y), factor > 0; written ``factor * kernel``.
+
+    Example:
+        >>> import vectorfield as vf
+        >>> kernel = 0.5 * vf.kernels.CurlFree(vf.kernels.Gaussian(2.0))
+        >>> kernel.factor, kernel.energy
+        (0.5, 'potential')
+    """
+
+    kernel: ImplicitKernel
+    factor: float
+
+    def __post_init__(self) -> None:
+        _check_implicit("kernel", self.kernel)
+        object.__setattr__(self, "factor", check_real("factor", self.factor, above=0.0))
+
+    @property
+    def energy(self) -> str | None:  # type: ignore[override]
+        """What the fields are made of; see `OperatorKernel.energy`."""
+        return self.kernel.energy
+
+    def resolved(self, nodes: Any) -> Self:
+        """Resolve the kernel."""
+        return self.replace(kernel=self.kernel.resolved(nodes))
+
+    def size(self, nodes: Any) -> float:
+        """Return its size, scaled."""
+        return self.factor * self.kernel.size(nodes)
+
+    def bind(self, nodes: Any, coefficients: Any) -> Evaluator:
+        """Return its field, scaled."""
+        return self.kernel.bind(nodes, self.factor * coefficients)
+
+    def blocks(self, y: Any) -> Callable[[Any], Blocks]:
+        """Prepare ``y``; see `ImplicitKernel.blocks`."""
+        inner = self.kernel.blocks(y)
+        return lambda x: _ScaledBlocks(inner(x), self.factor)
+
+    def terms(self) -> tuple[ImplicitKernel, ...]:
+        """Return the terms of the kernel, each scaled."""
+        terms = self.kernel.terms()
+        return (self,) if terms == (self.kernel,) else tuple(self.factor * term for term in terms)
+
+    def standardisation(self, shift: Any, scale: Any) -> tuple[Any, Any]:
+        """Return what the kernel asks for."""
+        return self.kernel.standardisation(shift, scale)
+
+    def energy_unit(self, scale: Any) -> float:
+        """Return the kernel's own; the factor is in the coefficients."""
+        return self.kernel.energy_unit(scale)
+
+
+class _SumEvaluator(Evaluator):
+    def __init__(self, left: Evaluator, right: Evaluator) -> None:
+        self._left, self._right = left, right
+
+    def __call__(self, x: Any) -> Any:
+        return self._left(x) + self._right(x)
+
+    def jacobian(self, x: Any) -> Any:
+        return self._left.jacobian(x) + self._right.jacobian(x)
+
+
+class _SumBlocks(Blocks):
+    def __init__(self, left: Blocks, right: Blocks) -> None:
+        self._left, self._right = left, right
+
+    def tile(self, rows: slice, columns: slice) -> Any:
+        return self._left.tile(rows, columns) + self._right.tile(rows, columns)
+
+    def product(self, rows: slice, columns: slice, right: Any) -> Any:
+        return self._left.product(rows, columns, right) + self._right.product(rows, columns, right)
+
+    def products(self, rows: slice, columns: slice, right: Any, left: Any) -> tuple[Any, Any]:
+        one = self._left.products(rows, columns, right, left)
+        two = self._right.products(rows, columns, right, left)
+        return one[0] + two[0], one[1] + two[1]
+
+
+class _ScaledBlocks(Blocks):
+    def __init__(self, inner: Blocks, factor: float) -> None:
+        self._inner, self._factor = inner, factor
+
+    def tile(self, rows: slice, columns: slice) -> Any:
+        return self._factor * self._inner.tile(rows, columns)
+
+    def product(self, rows: slice, columns: slice, right: Any) -> Any:
+        return self._factor * self._inner.product(rows, columns, right)
+
+    def products(self, rows: slice, columns: slice, right: Any, left: Any) -> tuple[Any, Any]:
+        forward, back = self._inner.products(rows, columns, right, left)
+        return self._factor * forward, self._factor * back
+
+
+def _check_implicit(name: str, value: Any) -> None:
+    if not isinstance(value, ImplicitKernel):
+        raise TypeError(
+            f"{name} must be an operator-valued kernel such as DivergenceFree(), got {value!r}; "
+            "wrap a scalar kernel k as Separable(k)"
+        )
+
+
+def _agree(a: Any, b: Any) -> bool:
+    xp = _backend.namespace(a)
+    return bool(xp.all(xp.abs(a - b) <= 1e-12 * xp.max(xp.abs(a))))

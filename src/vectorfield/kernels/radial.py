@@ -39,6 +39,10 @@ class Radial(ScalarKernel):
     def profile(self, squared: Any, order: int = 0) -> Any:
         """Return F_order at r^2 = ``squared``; may overwrite its argument."""
 
+    def profiles(self, squared: Any, orders: tuple[int, ...]) -> tuple[Any, ...]:
+        """Return F_order for several orders, not to be changed; ``squared`` is kept."""
+        return tuple(self.profile(squared * 1.0, order) for order in orders)
+
     @abstractmethod
     def is_rough(self, order: int) -> bool:
         """Whether F_order has a kink or pole at r = 0, so that small r must be exact."""
@@ -71,7 +75,7 @@ class Radial(ScalarKernel):
 
     def bind(self, y: Any) -> Callable[[Any], Tile]:
         """Prepare ``y``; see `ScalarKernel.bind`."""
-        distances = self._bind_squared(y, self.is_rough(0))
+        distances = self.bind_squared(y, self.is_rough(0))
 
         def at(x: Any) -> Tile:
             squared = distances(x)
@@ -82,13 +86,13 @@ class Radial(ScalarKernel):
     def derivative(self, x: Any, y: Any, c: Any, weight: Any = None) -> Any:
         """Return the contracted derivative; see `ScalarKernel.derivative`."""
         everything = slice(0, x.shape[0]), slice(0, y.shape[0])
-        slope = self.profile(self._bind_squared(y, self.is_rough(1))(x)(*everything), 1)
+        slope = self.profile(self.bind_squared(y, self.is_rough(1))(x)(*everything), 1)
         if weight is not None:
             slope = slope * weight
         gradient = divide_lengths(contract(slope, c, y, x), self.length_scale)
         return divide_lengths(gradient, self.length_scale)
 
-    def _bind_squared(self, y: Any, exact: bool) -> Callable[[Any], Tile]:
+    def bind_squared(self, y: Any, exact: bool) -> Callable[[Any], Tile]:
         """Blocks of squared distances, in length scales, by one matrix product a block.
 
         |u - v|^2 = [u, |u|^2, 1] . [-2 v, 1, |v|^2] loses digits where u and v nearly agree;
@@ -145,6 +149,12 @@ class Gaussian(Radial):
         if order % 2:
             value *= -1.0
         return value
+
+    def profiles(self, squared: Any, orders: tuple[int, ...]) -> tuple[Any, ...]:
+        """Return F_order for several orders by one exponential; equal ones are one array."""
+        even = _backend.exp_inplace(squared * -0.5)
+        odd = -even if any(order % 2 for order in orders) else even
+        return tuple(odd if order % 2 else even for order in orders)
 
     def is_rough(self, order: int) -> bool:
         """Never: the profile is analytic in r^2."""

@@ -13,7 +13,7 @@ from vectorfield.kernels.base import ScalarKernel
 from vectorfield.kernels.operators import Blocks, Evaluator, ImplicitKernel
 from vectorfield.kernels.tiles import Tile, evaluate, row_blocks
 
-__all__ = ["Separable"]
+__all__ = ["Separable", "check_matrix"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Separable(ImplicitKernel):
         if not isinstance(self.kernel, ScalarKernel):
             raise TypeError(f"kernel must be a scalar kernel, got {self.kernel!r}")
         if self.matrix is not None:
-            object.__setattr__(self, "matrix", _check_matrix(self.matrix))
+            object.__setattr__(self, "matrix", check_matrix(self.matrix))
 
     def resolved(self, nodes: Any) -> Self:
         """Set the scalar kernel's open settings from the nodes."""
@@ -117,21 +117,22 @@ class SeparableBlocks(Blocks):
         return scalar @ (right @ self._mixing), scalar.T @ (left @ self._mixing)
 
 
-def _check_matrix(matrix: Any) -> tuple[tuple[float, ...], ...]:
+def check_matrix(matrix: Any, name: str = "matrix") -> tuple[tuple[float, ...], ...]:
+    """Return a symmetric positive semi-definite matrix, not zero, as a tuple of rows."""
     try:
         a = np.asarray(matrix, dtype=np.float64)
     except OverflowError as error:  # a Python integer may have any number of digits
-        raise ValueError(f"matrix must be finite: {error}") from error
+        raise ValueError(f"{name} must be finite: {error}") from error
     if a.ndim != 2 or a.shape[0] != a.shape[1] or not np.isfinite(a).all():
-        raise ValueError(f"matrix must be a finite square (d, d) array, got shape {a.shape}")
+        raise ValueError(f"{name} must be a finite square (d, d) array, got shape {a.shape}")
     size = float(np.abs(a).max(initial=0.0))
     if size == 0.0:
-        raise ValueError("matrix is zero: the kernel would hold no field but f = 0")
+        raise ValueError(f"{name} is zero: the kernel would hold no field but f = 0")
     if np.abs(a - a.T).max() > 1e-12 * size:
-        raise ValueError("matrix must be symmetric; pass (A + A.T) / 2 if that is what you mean")
+        raise ValueError(f"{name} must be symmetric; pass (A + A.T) / 2 if that is what you mean")
     lowest = float(np.linalg.eigvalsh(a)[0])
     if lowest < -1e-10 * size:
         raise ValueError(
-            f"matrix must be positive semi-definite; its lowest eigenvalue is {lowest:g}"
+            f"{name} must be positive semi-definite; its lowest eigenvalue is {lowest:g}"
         )
     return tuple(tuple(row) for row in a.tolist())

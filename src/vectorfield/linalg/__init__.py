@@ -1,16 +1,32 @@
 """Linear algebra of the fit: Gram assembly, factorisations, and the regression they serve."""
 
+from vectorfield.linalg.block import BlockProblem, assemble_blocks
+from vectorfield.linalg.circulant import Circulant, CirculantProblem
+from vectorfield.linalg.coupled import LARGEST_DENSE
 from vectorfield.linalg.dense import Dense, DenseFactor, DenseSystem
 from vectorfield.linalg.gram import assemble
+from vectorfield.linalg.gramian import Gramian
+from vectorfield.linalg.iterative import ConjugateGradient, GramianProblem
+from vectorfield.linalg.preconditioners import BlockJacobi, NystromPreconditioner, Preconditioner
 from vectorfield.linalg.regression import Problem, Regression, prepare, regress
 from vectorfield.linalg.separable import SeparableProblem
 from vectorfield.linalg.solution import Solution, Status
 from vectorfield.linalg.solver import Solver
 
 __all__ = [
+    "LARGEST_DENSE",
+    "BlockJacobi",
+    "BlockProblem",
+    "Circulant",
+    "CirculantProblem",
+    "ConjugateGradient",
     "Dense",
     "DenseFactor",
     "DenseSystem",
+    "Gramian",
+    "GramianProblem",
+    "NystromPreconditioner",
+    "Preconditioner",
     "Problem",
     "Regression",
     "SeparableProblem",
@@ -18,6 +34,7 @@ __all__ = [
     "Solver",
     "Status",
     "assemble",
+    "assemble_blocks",
     "prepare",
     "regress",
 ]

@@ -18,7 +18,7 @@ from vectorfield._progress import report
 from vectorfield.kernels.base import ScalarKernel
 from vectorfield.kernels.tiles import Tile, row_blocks
 
-__all__ = ["Assembly", "assemble"]
+__all__ = ["Assembly", "Strip", "assemble", "node_strips"]
 
 TILE = 384  # nodes a side: G's tile, its halves and the workspace stay within a core's L2 cache
 
@@ -30,9 +30,20 @@ class Assembly:
     matrix: Any
     seconds: dict[str, float]
 
+    @classmethod
+    def shared(cls, matrix: Any, wall: float, times: Any) -> Assembly:
+        """Split the wall time as the threads' own times (n, 2), kernel and quadrature, were."""
+        kernel_time, quadrature_time = np.asarray(times).sum(axis=0)
+        total = max(kernel_time + quadrature_time, 1e-12)
+        seconds = {
+            "gram": wall * kernel_time / total,
+            "quadrature": wall * quadrature_time / total,
+        }
+        return cls(matrix, seconds)
+
 
 @dataclass(frozen=True)
-class _Strip:
+class Strip:
     """Some consecutive observations, the nodes that they touch, and W between the two."""
 
     rows: slice
@@ -52,15 +63,16 @@ def assemble(kernel: ScalarKernel, nodes: Any, weights: sp.csr_array) -> Assembl
     return _assemble_panels(tile, nodes, weights)
 
 
-def _strips(weights: sp.csr_array) -> list[_Strip]:
+def node_strips(weights: sp.csr_array, size: int) -> list[Strip]:
+    """Cut the observations, in order, so that a strip touches about ``size`` nodes."""
     count, nodes = weights.shape
-    size = max(1, min(count, int(TILE * count / max(nodes, 1)) or 1))
+    rows_each = max(1, min(count, int(size * count / max(nodes, 1)) or 1))
     strips = []
-    for rows in row_blocks(count, size):
+    for rows in row_blocks(count, rows_each):
         part = weights[rows, :]
         low = int(part.indices.min(initial=nodes - 1))
         high = int(part.indices.max(initial=0)) + 1
-        strips.append(_Strip(rows, slice(low, max(high, low + 1)), sp.csr_array(part[:, low:high])))
+        strips.append(Strip(rows, slice(low, max(high, low + 1)), sp.csr_array(part[:, low:high])))
     return strips
 
 
@@ -68,7 +80,7 @@ def _assemble_tiles(tile: Tile, weights: sp.csr_array) -> Assembly:
     count = weights.shape[0]
     _backend.check_memory(count**2, f"the exact fit of {count:,} observations")
     matrix = np.empty((count, count))
-    strips = _strips(weights)
+    strips = node_strips(weights, TILE)
     finished: list[int] = []  # tiles of the strips that are done; appending is safe in threads
     total = len(strips) * (len(strips) + 1) // 2
 
@@ -90,8 +102,8 @@ def _assemble_tiles(tile: Tile, weights: sp.csr_array) -> Assembly:
         return kernel_time, quadrature_time
 
     start = perf_counter()
-    times = np.asarray(_backend.run_parallel(work, range(len(strips))))
-    return Assembly(matrix, _share(perf_counter() - start, *times.sum(axis=0)))
+    times = _backend.run_parallel(work, range(len(strips)))
+    return Assembly.shared(matrix, perf_counter() - start, times)
 
 
 def _assemble_panels(tile: Tile, nodes: Any, weights: sp.csr_array) -> Assembly:
@@ -112,9 +124,3 @@ def _assemble_panels(tile: Tile, nodes: Any, weights: sp.csr_array) -> Assembly:
         quadrature_time += perf_counter() - middle
         report("Gram matrix", rows.stop / count)
     return Assembly(matrix, {"gram": kernel_time, "quadrature": quadrature_time})
-
-
-def _share(wall: float, kernel_time: float, quadrature_time: float) -> dict[str, float]:
-    """Split the wall time as the threads' own times were split."""
-    total = max(kernel_time + quadrature_time, 1e-12)
-    return {"gram": wall * kernel_time / total, "quadrature": wall * quadrature_time / total}

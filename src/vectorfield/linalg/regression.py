@@ -14,13 +14,14 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from vectorfield.kernels.expansion import Expansion
-from vectorfield.kernels.operators import OperatorKernel
+from vectorfield import _backend
+from vectorfield.kernels.expansion import Expansion, KernelExpansion
+from vectorfield.kernels.operators import ImplicitKernel, OperatorKernel
 from vectorfield.linalg.solution import Solution
 from vectorfield.linalg.solver import Solver
 from vectorfield.occupation import Occupations
 
-__all__ = ["Problem", "Regression", "prepare", "regress"]
+__all__ = ["Problem", "Regression", "expand", "prepare", "regress"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,3 +97,15 @@ def regress(
 ) -> Regression:
     """Return the minimiser for one ridge; see `prepare`."""
     return prepare(kernel, occupations, covariance=covariance, solver=solver).solve(ridge)
+
+
+def expand(
+    kernel: ImplicitKernel, occupations: Occupations, residuals: Any, solution: Solution
+) -> Regression:
+    """Return the field of a = ``solution.value``, with |f|^2 = a . (y - residuals)."""
+    a = solution.value
+    xp = _backend.namespace(a)
+    squared = float(xp.sum(a * (occupations.targets - residuals)))
+    coefficients = _backend.sparse_apply(sp.csr_array(occupations.weights.T), a)
+    expansion = KernelExpansion(kernel, occupations.nodes, coefficients)
+    return Regression(expansion, residuals, max(squared, 0.0) ** 0.5, solution)

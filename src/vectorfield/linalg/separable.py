@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from vectorfield import _backend
-from vectorfield.kernels.expansion import KernelExpansion
 from vectorfield.kernels.separable import Separable
 from vectorfield.linalg.dense import Dense, DenseSystem
 from vectorfield.linalg.gram import assemble
-from vectorfield.linalg.regression import Problem, Regression, prepare
+from vectorfield.linalg.regression import Problem, Regression, expand, prepare
 from vectorfield.linalg.solution import Solution
 from vectorfield.linalg.solver import Solver, chosen
 from vectorfield.occupation import Occupations
@@ -49,11 +49,7 @@ class SeparableProblem(Problem):
             residuals *= shift
         else:
             residuals = y - self._system.product(mixed)
-        xp = _backend.namespace(a)
-        squared = float(xp.vecdot(xp.reshape(a, (-1,)), xp.reshape(y - residuals, (-1,))))
-        coefficients = _backend.sparse_apply(sp.csr_array(self._occupations.weights.T), a)
-        expansion = KernelExpansion(self._kernel, self._occupations.nodes, coefficients)
-        return Regression(expansion, residuals, max(squared, 0.0) ** 0.5, solution)
+        return expand(self._kernel, self._occupations, residuals, replace(solution, value=a))
 
     def _solve_rotated(self, shift: float) -> tuple[Solution, Any, Any]:
         """Solve (M kron A + shift Sigma kron I) a = y in the eigenbasis of A; also return a A.

@@ -19,6 +19,11 @@ class Status(Enum):
         "solved as well as float64 can, but the system is close to singular and the residual shows "
         "it; raise ridge, or use a less smooth kernel or a shorter length_scale"
     )
+    CONVERGED = "solved by conjugate gradients to the tolerance asked for"
+    NOT_CONVERGED = (
+        "conjugate gradients stopped above the tolerance: allow more max_iterations, raise ridge "
+        "or the rank of the preconditioner, or solve by Dense() where memory allows"
+    )
     INACCURATE = (
         "the residual is large: the system is singular to working precision; raise ridge, or use "
         "a less smooth kernel or a shorter length_scale"
@@ -31,7 +36,11 @@ class Status(Enum):
     @property
     def ok(self) -> bool:
         """Whether the solution can be used as it is."""
-        return self not in (Status.INACCURATE, Status.NOT_POSITIVE_DEFINITE)
+        return self not in (
+            Status.INACCURATE,
+            Status.NOT_POSITIVE_DEFINITE,
+            Status.NOT_CONVERGED,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +52,11 @@ class Solution:
         status: what happened.
         residual: largest over the columns of |y - (M + shift Sigma) a| / |y|; where there are
             many columns and a float64 factor, over 16 random combinations of them.
-        iterations: refinement steps (0: none were needed).
+        iterations: refinement steps (0: none were needed), or those of conjugate gradients.
         condition: estimate of the condition number; None where it was not needed.
         detail: a sentence with the figures and the remedy where something went wrong.
         seconds: time of each stage.
+        history: the relative residual after each iteration of an iterative solver.
     """
 
     value: Any
@@ -56,3 +66,4 @@ class Solution:
     condition: float | None = None
     detail: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
+    history: tuple[float, ...] = ()
