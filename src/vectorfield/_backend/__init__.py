@@ -7,6 +7,8 @@ thread pool in which every thread has BLAS to itself.
 
 from vectorfield._backend.arrays import (
     array_like,
+    cos_inplace,
+    cos_sin,
     device,
     exp_inplace,
     index,
@@ -32,6 +34,8 @@ __all__ = [
     "array_like",
     "check_memory",
     "cholesky",
+    "cos_inplace",
+    "cos_sin",
     "device",
     "exp_inplace",
     "index",

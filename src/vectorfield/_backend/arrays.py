@@ -10,6 +10,8 @@ import scipy.sparse as sp
 
 __all__ = [
     "array_like",
+    "cos_inplace",
+    "cos_sin",
     "device",
     "exp_inplace",
     "index",
@@ -79,6 +81,28 @@ def exp_inplace(x: Any) -> Any:
         return x.exp_()
     x[...] = namespace(x).exp(x)
     return x
+
+
+def cos_inplace(x: Any) -> Any:
+    """x <- cos(x), and return it."""
+    if isinstance(x, np.ndarray):
+        return np.cos(x, out=x)
+    if array_api_compat.is_torch_array(x):
+        return x.cos_()
+    x[...] = namespace(x).cos(x)
+    return x
+
+
+def cos_sin(x: Any) -> Any:
+    """Return cos(x) and sin(x) of (n, m) side by side, (n, 2 m)."""
+    if isinstance(x, np.ndarray):
+        n, m = x.shape
+        value = np.empty((n, 2 * m), dtype=x.dtype)
+        np.cos(x, out=value[:, :m])
+        np.sin(x, out=value[:, m:])
+        return value
+    xp = namespace(x)
+    return xp.concat([xp.cos(x), xp.sin(x)], axis=1)
 
 
 def sqrt_inplace(x: Any) -> Any:

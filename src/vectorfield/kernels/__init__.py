@@ -3,7 +3,10 @@
 from vectorfield.kernels.base import Product, ScalarKernel, Scaled, Sum
 from vectorfield.kernels.dot import Constant, Linear, Polynomial
 from vectorfield.kernels.equivariant import Equivariant
-from vectorfield.kernels.expansion import Expansion, KernelExpansion
+from vectorfield.kernels.expansion import Expansion, FeatureExpansion, KernelExpansion
+from vectorfield.kernels.feature_sums import FeatureScaled, FeatureSum
+from vectorfield.kernels.features import ExplicitKernel, FeatureMap
+from vectorfield.kernels.fourier import FourierMap, RandomFourier
 from vectorfield.kernels.groups import (
     CyclicShifts,
     Elements,
@@ -11,6 +14,9 @@ from vectorfield.kernels.groups import (
     Reflection,
     SignedPermutations,
 )
+from vectorfield.kernels.matrix_features import GradientFeatures, HamiltonianFeatures
+from vectorfield.kernels.monomials import MonomialMap, Monomials
+from vectorfield.kernels.nystrom import Nystrom, NystromMap
 from vectorfield.kernels.operators import (
     Blocks,
     Evaluator,
@@ -33,21 +39,34 @@ __all__ = [
     "Equivariant",
     "Evaluator",
     "Expansion",
+    "ExplicitKernel",
+    "FeatureExpansion",
+    "FeatureMap",
+    "FeatureScaled",
+    "FeatureSum",
+    "FourierMap",
     "Gaussian",
     "Gradient",
+    "GradientFeatures",
     "Group",
     "Hamiltonian",
+    "HamiltonianFeatures",
     "ImplicitKernel",
     "KernelExpansion",
     "Laplace",
     "Linear",
     "Matern",
+    "MonomialMap",
+    "Monomials",
+    "Nystrom",
+    "NystromMap",
     "OperatorKernel",
     "OperatorScaled",
     "OperatorSum",
     "Polynomial",
     "Product",
     "Radial",
+    "RandomFourier",
     "RationalQuadratic",
     "Reflection",
     "ScalarKernel",

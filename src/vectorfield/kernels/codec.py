@@ -8,7 +8,12 @@ from vectorfield._settings import Settings
 from vectorfield.kernels.base import Product, ScalarKernel, Scaled, Sum
 from vectorfield.kernels.dot import Constant, Linear, Polynomial
 from vectorfield.kernels.equivariant import Equivariant
+from vectorfield.kernels.feature_sums import FeatureScaled, FeatureSum
+from vectorfield.kernels.fourier import RandomFourier
 from vectorfield.kernels.groups import CyclicShifts, Group, Reflection, SignedPermutations
+from vectorfield.kernels.matrix_features import GradientFeatures, HamiltonianFeatures
+from vectorfield.kernels.monomials import Monomials
+from vectorfield.kernels.nystrom import Nystrom
 from vectorfield.kernels.operators import OperatorKernel, OperatorScaled, OperatorSum
 from vectorfield.kernels.physics import CurlFree, DivergenceFree, Gradient, Hamiltonian
 from vectorfield.kernels.radial import Gaussian, Laplace, Matern, RationalQuadratic
@@ -26,16 +31,23 @@ _CLASSES: dict[str, type[ScalarKernel] | type[OperatorKernel] | type[Group]] = {
         CyclicShifts,
         DivergenceFree,
         Equivariant,
+        FeatureScaled,
+        FeatureSum,
         Gaussian,
         Gradient,
+        GradientFeatures,
         Hamiltonian,
+        HamiltonianFeatures,
         Laplace,
         Linear,
         Matern,
+        Monomials,
+        Nystrom,
         OperatorScaled,
         OperatorSum,
         Polynomial,
         Product,
+        RandomFourier,
         RationalQuadratic,
         Reflection,
         Scaled,

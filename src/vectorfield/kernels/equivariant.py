@@ -109,8 +109,8 @@ class Equivariant(ImplicitKernel):
         blocks = self.blocks(nodes)(nodes)
         total = 0.0
         for part in row_blocks(count, max(1, int(SIZE_BLOCK**0.5) // d)):
-            own = xp.linalg.diagonal(blocks.tile(part, part))
-            total += float(xp.sum(own[np.arange(d), np.arange(d), :]))
+            own = xp.linalg.diagonal(blocks.tile(part, part))  # (d, d, rows)
+            total += float(xp.sum(xp.linalg.diagonal(xp.permute_dims(own, (2, 0, 1)))))
         return float(total / (count * d))
 
     def bind(self, nodes: Any, coefficients: Any) -> Evaluator:
@@ -163,9 +163,8 @@ def _symmetric(elements: Elements, shift: Any, scale: Any) -> tuple[Any, Any]:
     xp = _backend.namespace(shift)
     unsigned = Elements(elements.permutation, np.ones_like(elements.sign))
     squares = unsigned.images((scale * scale)[None, :])[0, :, :]
-    return xp.mean(elements.images(shift[None, :])[0, :, :], axis=0), xp.sqrt(
-        xp.mean(squares, axis=0)
-    )
+    moved = elements.images(shift[None, :])[0, :, :]
+    return xp.mean(moved, axis=0), xp.sqrt(xp.mean(squares, axis=0))
 
 
 def _mean_pair(kernel: ScalarKernel, x: Any, y: Any) -> float:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from vectorfield.kernels.codec import decode, encode
+from vectorfield.kernels.features import ExplicitKernel, FeatureMap, read_only
 from vectorfield.kernels.operators import Evaluator, ImplicitKernel, OperatorKernel
 
-__all__ = ["Expansion", "KernelExpansion", "restore"]
+__all__ = ["Expansion", "FeatureExpansion", "KernelExpansion", "restore"]
 
 
 class Expansion(ABC):
@@ -131,8 +132,100 @@ class KernelExpansion(Expansion):
         self.__dict__.update(state)
 
 
+@dataclass(frozen=True, eq=False)
+class FeatureExpansion(Expansion):
+    """g = psi(x) c for the features psi of an explicit kernel.
+
+    Attributes:
+        kernel: the kernel, nothing left open.
+        features: psi, a `FeatureMap` with all its arrays.
+        coefficients: c, (q, d) for scalar features, g = phi(x) c, and (q,) for matrix-valued ones.
+
+    Example:
+        >>> import numpy as np, vectorfield as vf
+        >>> kernel = vf.kernels.Monomials(degree=1)
+        >>> features = kernel.bind(np.zeros((1, 2)))  # 1, x, y
+        >>> rotation = np.array([[0.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+        >>> vf.kernels.FeatureExpansion(kernel, features, rotation)(np.array([[2.0, 3.0]]))
+        array([[-3.,  2.]])
+    """
+
+    kernel: ExplicitKernel
+    features: FeatureMap
+    coefficients: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coefficients", read_only(self.coefficients))
+
+    @property
+    def like(self) -> Any:
+        """The coefficients."""
+        return self.coefficients
+
+    @property
+    def extent(self) -> str:
+        """The number of features."""
+        return f"features={self.features.q}"
+
+    @cached_property
+    def _bound(self) -> Evaluator:
+        return self.features.bind(self.coefficients)
+
+    def __call__(self, x: Any) -> Any:
+        """Return g(x). Cost O(n q d)."""
+        return self._bound(x)
+
+    def jacobian(self, x: Any) -> Any:
+        """Return the Jacobian in closed form. Cost O(n q d^2)."""
+        return self._bound.jacobian(x)
+
+    def energy(self, x: Any) -> Any:
+        """Return the potential or Hamiltonian of g. Cost O(n q d)."""
+        return self._bound.energy(x)
+
+    @property
+    def parts(self) -> tuple[FeatureExpansion, ...]:
+        """One expansion for each term of a sum of kernels."""
+        terms = self.kernel.split(self.features, self.coefficients)
+        return (self,) if len(terms) == 1 else tuple(FeatureExpansion(*term) for term in terms)
+
+    def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the kernel's settings, the coefficients and the arrays of the features."""
+        named = {f"features.{name}": array for name, array in self.features.arrays().items()}
+        header = {"kind": "features", "kernel": encode(self.kernel)}
+        return header, {"coefficients": self.coefficients} | named
+
+    def check(self, d: int) -> None:
+        """Check shapes, and that the features take d coordinates."""
+        if self.features.d != d:
+            raise ValueError(f"the features take {self.features.d} coordinates, expected {d}")
+        q, shape = self.features.q, self.coefficients.shape
+        expected = (q, d) if self.features.separable else (q,)
+        if shape != expected:
+            raise ValueError(f"coefficients have shape {shape}, expected {expected}")
+        with np.errstate(all="ignore"):
+            self._bound  # noqa: B018  (a length scale of another size is refused here)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "_bound"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def _restore_features(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> FeatureExpansion:
+    kernel = decode(header["kernel"])
+    if not isinstance(kernel, ExplicitKernel):
+        raise ValueError("the kernel is not an explicit one")
+    prefix = "features."
+    own = {k[len(prefix) :]: a for k, a in arrays.items() if k.startswith(prefix)}
+    return FeatureExpansion(kernel, kernel.restore(own), arrays["coefficients"])
+
+
 def restore(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Expansion:
     """Return the expansion that `Expansion.describe` gave; ValueError or KeyError if it is none."""
     if header["kind"] == "kernel":
         return KernelExpansion(decode(header["kernel"]), arrays["nodes"], arrays["coefficients"])
+    if header["kind"] == "features":
+        return _restore_features(header, arrays)
     raise ValueError(f"unknown kind of field {header['kind']!r}")

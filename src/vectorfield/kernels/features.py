@@ -123,7 +123,7 @@ class ExplicitKernel(OperatorKernel):
         outputs = 1 if features.separable else features.d
         value = features(sample)
         xp = _backend.namespace(value)
-        return float(xp.sum(value * value)) / (outputs * sample.shape[0])
+        return float(xp.sum(value * value)) / float(outputs * sample.shape[0])
 
     def split(
         self, features: FeatureMap, coefficients: Any
@@ -184,7 +184,11 @@ def in_blocks(function: Callable[[Any], Any], x: Any, width: int) -> Any:
 
 
 def read_only(array: Any) -> Any:
-    """Return the array; NumPy's can not be written to from now on."""
+    """Return the array; of NumPy's a view, or row-major copy, that cannot be written to.
+
+    Model files hold rows: with any other layout the last bits of sums would change on the way.
+    """
     if isinstance(array, np.ndarray):
+        array = np.ascontiguousarray(array).view()
         array.flags.writeable = False
     return array

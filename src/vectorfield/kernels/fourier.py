@@ -5,7 +5,7 @@ of k. With z standard normal in d dimensions and all divided by sigma:
 
 - Gaussian: omega = z.
 - Matern of nu, exp(-r) q_p(r) without a factor sqrt(2 nu) on r: omega = z / sqrt(s), s chi-squared
-  with 2 nu degrees of freedom, which is a multivariate t of 2 nu degrees of freedom over sqrt(2 nu).
+  with 2 nu degrees of freedom: a multivariate t of 2 nu degrees of freedom over sqrt(2 nu).
 - Laplace, nu = 1/2: the same, a Cauchy distribution.
 - Rational quadratic: omega = sqrt(s) z, s of the Gamma distribution of shape and rate alpha.
 
@@ -141,8 +141,8 @@ class FourierMap(FeatureMap):
     phases: Any
 
     def __post_init__(self) -> None:
-        read_only(self.frequencies)
-        read_only(self.phases)
+        object.__setattr__(self, "frequencies", read_only(self.frequencies))
+        object.__setattr__(self, "phases", read_only(self.phases))
 
     @property
     def q(self) -> int:

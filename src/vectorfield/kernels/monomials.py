@@ -116,7 +116,7 @@ class MonomialMap(FeatureMap):
     lengths: Any
 
     def __post_init__(self) -> None:
-        read_only(self.lengths)
+        object.__setattr__(self, "lengths", read_only(self.lengths))
 
     @property
     def q(self) -> int:
@@ -197,9 +197,7 @@ class MonomialMap(FeatureMap):
         weighted = c * _backend.array_like(self._table.weights, c)[:, None]
         if not self._table.first:
             return weighted
-        empty = xp.zeros(
-            (self._table.first, c.shape[1]), dtype=c.dtype, device=_backend.device(c)
-        )
+        empty = xp.zeros((self._table.first, c.shape[1]), dtype=c.dtype, device=_backend.device(c))
         return xp.concat([empty, weighted], axis=0)
 
     def _lowered(self, plain: Any) -> Any:
@@ -216,7 +214,6 @@ class MonomialMap(FeatureMap):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        read_only(self.lengths)
 
 
 class _PolynomialEvaluator(Evaluator):
@@ -268,7 +265,7 @@ class _Table:
             # x_j lowered in parent * x_v: the parent itself for j = v, else its own, times x_v
             lowered = np.zeros_like(raised)
             if power > 1:
-                old = lower[-1][parents, :] - before
+                old = np.maximum(lower[-1][parents, :] - before, 0)  # unused where x_j is absent
                 lowered = start + places[old] + variables[:, None] - lasts[old]
             lowered[np.arange(len(parents)), variables] = start + parents
             lower.append(np.where(raised > 0, lowered, 0))

@@ -7,6 +7,7 @@ from vectorfield.linalg.dense import Dense, DenseFactor, DenseSystem
 from vectorfield.linalg.gram import assemble
 from vectorfield.linalg.gramian import Gramian
 from vectorfield.linalg.iterative import ConjugateGradient, GramianProblem
+from vectorfield.linalg.normal import Normal, NormalProblem
 from vectorfield.linalg.preconditioners import BlockJacobi, NystromPreconditioner, Preconditioner
 from vectorfield.linalg.regression import Problem, Regression, prepare, regress
 from vectorfield.linalg.separable import SeparableProblem
@@ -25,6 +26,8 @@ __all__ = [
     "DenseSystem",
     "Gramian",
     "GramianProblem",
+    "Normal",
+    "NormalProblem",
     "NystromPreconditioner",
     "Preconditioner",
     "Problem",

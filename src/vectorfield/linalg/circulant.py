@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,7 +42,8 @@ class Circulant(Solver):
     For `vectorfield.kernels.Equivariant` of k I under `CyclicShifts`, on NumPy arrays: the
     (S d, S d) system of S observations falls apart into d // 2 + 1 complex Hermitian ones of S
     rows, of which that of frequency 0 (and of d / 2 where d is even) is real. Cost 2 d S^3 / 3 in
-    place of d^3 S^3 / 3, memory d S^2 doubles in place of d^2 S^2.
+    place of d^3 S^3 / 3, memory d S^2 doubles in place of d^2 S^2. Taken by itself up to 4 GB;
+    beyond, conjugate gradients are the default.
 
     Example:
         >>> import numpy as np, vectorfield as vf
@@ -68,6 +68,16 @@ class CirculantProblem(Problem):
         kernel: `Equivariant` of k I under `CyclicShifts`, resolved.
         occupations: S observations, in NumPy arrays.
         covariance: Sigma, (S, S) sparse.
+
+    Example:
+        >>> import numpy as np, vectorfield as vf
+        >>> x = np.random.default_rng(0).normal(size=(20, 3))
+        >>> occupations = vf.occupation.Trapezoid()(vf.Trajectories.from_arrays([x], 0.1))
+        >>> noise = vf.occupation.White().covariance(occupations)
+        >>> kernel = vf.kernels.Equivariant(vf.kernels.Gaussian(1.0), vf.kernels.CyclicShifts())
+        >>> fit = vf.linalg.CirculantProblem(kernel, occupations, noise).solve(1e-3)
+        >>> fit.solution.value.shape, fit.solution.status.name
+        ((19, 3), 'SOLVED')
     """
 
     def __init__(
@@ -91,16 +101,16 @@ class CirculantProblem(Problem):
         shift = ridge * len(self._occupations)
         seconds = {"gram": self._assembled}
         start = perf_counter()
-        for w, system in enumerate(self._systems):
-            failed = system.factor(shift)
-            report("factor", (w + 1) / len(self._systems))
-            if failed:
-                return Regression.failed(self._failure(w, failed, shift, seconds))
+        failures = self._factor(shift)
+        for w, row in enumerate(failures):
+            if row:
+                return Regression.failed(self._failure(w, row, shift, seconds))
         middle = perf_counter()
         seconds["factor"] = middle - start
         size = float(np.abs(y).max(initial=0.0)) or 1.0
         rhs = self._transform(y / size)
-        value, residual, steps = self._refined(rhs)
+        with _backend.one_blas():  # of single vectors, which memory bounds
+            value, residual, steps = self._refined(rhs)
         seconds["solve"] = perf_counter() - middle
         status, detail, condition = Status.SOLVED, "", None
         if not residual <= ACCEPTABLE:
@@ -118,6 +128,20 @@ class CirculantProblem(Problem):
         # M a = y - shift Sigma a costs nothing
         residuals = shift * (self._covariance @ a)
         return expand(self._kernel, self._occupations, residuals, solution)
+
+    def _factor(self, shift: float) -> list[int]:
+        """Factor all frequencies: each on a core where there are enough, else one by one on all."""
+        finished: list[Hermitian] = []
+
+        def work(system: Hermitian) -> int:
+            row = system.factor(shift)
+            finished.append(system)
+            report("factor", len(finished) / len(self._systems))
+            return row
+
+        if len(self._systems) >= _backend.n_threads():
+            return _backend.run_parallel(work, self._systems)
+        return [work(system) for system in self._systems]
 
     def _transform(self, y: np.ndarray) -> list[np.ndarray]:
         """(S, d) to one (S,) for each frequency: the conjugate, as `Hermitian` holds M_w's."""
@@ -191,7 +215,7 @@ class CirculantProblem(Problem):
 def assemble_frequencies(
     kernel: ScalarKernel, nodes: np.ndarray, weights: sp.csr_array
 ) -> list[np.ndarray]:
-    """Return M_w, (S, S), for w = 0 ... d // 2; see `CirculantProblem`.
+    """Return M_w, (S, S), for w = 0 ... d // 2, their upper triangles; see `CirculantProblem`.
 
     ``nodes`` is (Q, d), ``weights`` W (S, Q). Tile by tile: d kernel values a pair of nodes by one
     matrix product, W on both sides, then the transform. Cost O(Q^2 d^2 + S^2 d log d), half of it
@@ -199,7 +223,7 @@ def assemble_frequencies(
     """
     count, d = weights.shape[0], nodes.shape[1]
     _backend.check_memory(
-        d * (count**2 + nodes.size),
+        d * (count**2 + nodes.size) + 4 * min(d // 2 + 1, _backend.n_threads()) * count**2,
         f"the exact fit of {count:,} observations on a ring of {d} coordinates",
         "use vf.linalg.ConjugateGradient(), which never forms the matrix, or fewer trajectories",
     )
@@ -225,7 +249,6 @@ def assemble_frequencies(
             waves = np.fft.rfft(both, axis=2) / d
             for w, matrix in enumerate(matrices):
                 wave = waves[:, :, w] if np.iscomplexobj(matrix) else waves[:, :, w].real
-                matrix[right.rows, left.rows] = wave
                 matrix[left.rows, right.rows] = np.conj(wave).T
         finished.append(len(strips) - index)
         report("Gram matrix", sum(finished) / total)

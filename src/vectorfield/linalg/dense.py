@@ -60,15 +60,26 @@ class DenseSystem:
     Args:
         matrix: M, (S, S), symmetric positive semi-definite, both triangles filled.
         covariance: Sigma, (S, S) sparse.
+        count: N in shift = ridge N, by which errors name the ridge that would do; S by default.
+        rows: what the rows of M belong to, for errors.
     """
 
-    def __init__(self, matrix: Any, covariance: sp.csr_array) -> None:
+    def __init__(
+        self,
+        matrix: Any,
+        covariance: sp.csr_array,
+        *,
+        count: int | None = None,
+        rows: str = "observations",
+    ) -> None:
         if covariance.shape != tuple(matrix.shape):
             raise ValueError(f"covariance is {covariance.shape}, the matrix {tuple(matrix.shape)}")
         xp = _backend.namespace(matrix)
         self.matrix = matrix
         self.diagonal = xp.asarray(xp.linalg.diagonal(matrix), copy=True)
         self.covariance = covariance
+        self.count = len(self) if count is None else count
+        self.rows = rows
         self._fresh = True
 
     def __len__(self) -> int:
@@ -285,8 +296,8 @@ class DenseFactor:
 
     def _failure(self) -> Solution:
         detail = (
-            f"the matrix of {len(self.system)} observations stopped being positive definite at row "
-            f"{self.failed_row}; its largest eigenvalue is about "
+            f"the matrix of {len(self.system)} {self.system.rows} stopped being positive definite "
+            f"at row {self.failed_row}; its largest eigenvalue is about "
             f"{self.system.largest_eigenvalue():.1e} and the noise term is {self.shift:.1e}: the "
             f"condition number is above {1 / np.finfo(float).eps:.0e}; {self._remedy()}"
         )
@@ -295,7 +306,7 @@ class DenseFactor:
         )
 
     def _remedy(self) -> str:
-        n = len(self.system)
+        n = self.system.count
         rounding = float(np.finfo(float).eps) * self.system.largest_eigenvalue()
         needed = max(100 * rounding, 10 * self.shift) / n
         return (
