@@ -116,6 +116,38 @@ def refused(*args: object, code: int = 1) -> str:
     return str(result.stderr)
 
 
+# What the pages show
+
+ROOT = Path(__file__).parents[1]
+
+
+def shown(page: str, command: str) -> list[str]:
+    """Return the lines that a page prints below a command."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return text.split(f"$ {command}\n")[1].split("```")[0].splitlines()
+
+
+def assert_alike(said: Sequence[str], page: Sequence[str]) -> None:
+    """Words to the letter; numbers to five digits of six, which other machines have as well."""
+    number = re.compile(r"-?\d+\.\d+(?:e-?\d+)?|\d+e-?\d+")
+    for one, other in zip(said, page, strict=True):
+        if not one.startswith("seconds"):
+            assert number.sub("#", one) == number.sub("#", other)
+            values = [[float(v) for v in number.findall(line)] for line in (one, other)]
+            np.testing.assert_allclose(*values, rtol=2e-5, err_msg=one)
+
+
+def test_the_pages_show_what_the_program_says(here: Path) -> None:
+    done("datasets", "export", "pendulum", "-o", "pendulum.csv")
+    fit = "fit pendulum.csv -o pendulum.vf --rule lagrange"
+    said = done(*fit.split()).splitlines()
+    assert_alike(said, shown("docs/guide/cli.md", f"vectorfield {fit} --force | cat"))
+    simulate = "simulate pendulum.vf --from 1,0 --times 0:0.2:0.1"
+    path = done(*simulate.split()).splitlines()
+    for page in ("README.md", "docs/guide/cli.md"):
+        assert_alike(path, shown(page, f"vectorfield {simulate}"))
+
+
 # Fit
 
 
