@@ -41,7 +41,8 @@ class FeatureSum(ExplicitKernel):
     @property
     def energy(self) -> str | None:  # type: ignore[override]
         """That of both terms, where it is the same; see `OperatorKernel.energy`."""
-        return self.left.energy if self.left.energy == self.right.energy else None
+        one_law = len(_pairings(self)) == 1  # J grad H + J' grad H' is of no one Hamiltonian
+        return self.left.energy if one_law and self.left.energy == self.right.energy else None
 
     def resolved(self, nodes: Any) -> Self:
         """Resolve both."""
@@ -248,6 +249,15 @@ class _ScaledMap(FeatureMap):
 
     def arrays(self) -> dict[str, Any]:
         return self.inner.arrays()
+
+
+def _pairings(kernel: ExplicitKernel) -> set[Any]:
+    """Return the ``pairs`` of all terms; None for one that has the default or none."""
+    if isinstance(kernel, FeatureSum):
+        return _pairings(kernel.left) | _pairings(kernel.right)
+    if isinstance(kernel, FeatureScaled):
+        return _pairings(kernel.kernel)
+    return {getattr(kernel, "pairs", None)}
 
 
 def _under(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -134,6 +134,7 @@ class HessianSums:
     ) -> None:
         self._kernel, self._nodes, self._c = kernel, nodes, coefficients
         self._sign, self._traceless = sign, traceless
+        divide_lengths(nodes[:1, :], kernel.length_scale)  # refuses one that does not fit
 
     def value(self, x: Any) -> Any:
         """Return the field at x, (n, d)."""

@@ -62,13 +62,16 @@ def resolve_pairs(pairs: Pairs, d: int) -> tuple[tuple[int, int], ...]:
     """
     if d % 2:
         raise ValueError(
-            f"a Hamiltonian field has an even number of coordinates, got {d}: positions and their "
-            "momenta"
+            f"a Hamiltonian field has an even number of coordinates, got {d}: give the states "
+            "every position and its momentum, or take another kernel"
         )
     if pairs is None:
         return tuple((i, i + d // 2) for i in range(d // 2))
     if 2 * len(pairs) != d:
-        raise ValueError(f"pairs name {2 * len(pairs)} coordinates but the states have {d}")
+        raise ValueError(
+            f"pairs name {2 * len(pairs)} coordinates but the states have {d} features; give "
+            f"{d // 2} pairs, or leave pairs out for the first and the second half"
+        )
     return tuple((q, p) for q, p in pairs)
 
 

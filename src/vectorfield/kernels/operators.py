@@ -178,9 +178,12 @@ class OperatorSum(ImplicitKernel):
 
     def standardisation(self, shift: Any, scale: Any) -> tuple[Any, Any]:
         """Return a shift and scale that suit both; ValueError where none does."""
+        for first, second in ((self.left, self.right), (self.right, self.left)):
+            suited = first.standardisation(shift, scale)
+            if _same(second.standardisation(*suited), suited):
+                return suited  # the stricter law's own choice, whichever side it stands on
         suited = self.right.standardisation(*self.left.standardisation(shift, scale))
-        again = self.left.standardisation(*suited)
-        if not all(_agree(a, b) for a, b in zip(suited, again, strict=True)):
+        if not _same(self.left.standardisation(*suited), suited):
             raise ValueError(
                 "the terms of the sum ask for different standardisations; scale the data yourself "
                 "and pass standardize=False"
@@ -292,6 +295,8 @@ def _check_implicit(name: str, value: Any) -> None:
         )
 
 
-def _agree(a: Any, b: Any) -> bool:
-    xp = _backend.namespace(a)
-    return bool(xp.all(xp.abs(a - b) <= 1e-12 * xp.max(xp.abs(a))))
+def _same(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
+    """Whether two pairs of shift and scale agree to rounding."""
+    xp = _backend.namespace(one[0])
+    pairs = zip(one, other, strict=True)
+    return all(bool(xp.all(xp.abs(a - b) <= 1e-12 * xp.max(xp.abs(a)))) for a, b in pairs)

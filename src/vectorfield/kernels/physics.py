@@ -158,7 +158,10 @@ class Gradient(_Derived):
             return None
         matrix = np.asarray(self.mobility)
         if len(matrix) != d:
-            raise ValueError(f"mobility is {matrix.shape} but the states have {d} features")
+            raise ValueError(
+                f"mobility is {len(matrix)} x {len(matrix)} but the states have {d} features; give "
+                f"a ({d}, {d}) matrix, or None for the identity"
+            )
         return matrix
 
     def standardisation(self, shift: Any, scale: Any) -> tuple[Any, Any]:
@@ -242,7 +245,8 @@ class DivergenceFree(_Derived):
     def _mixing(self, d: int) -> np.ndarray | None:
         if d < 2:
             raise ValueError(
-                "a divergence-free field needs at least 2 coordinates, got 1: there it is constant"
+                f"a divergence-free field needs at least 2 coordinates, got {d}, where it is "
+                "constant; take another kernel, such as Separable()"
             )
         return None
 

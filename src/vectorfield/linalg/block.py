@@ -91,7 +91,7 @@ class BlockProblem(Problem):
         assembly = assemble_blocks(kernel, occupations.nodes, occupations.weights)
         self._seconds = assembly.seconds
         noise = sp.csr_array(sp.kron(sp.eye_array(occupations.d), covariance, format="csr"))
-        self._system = DenseSystem(assembly.matrix, noise)
+        self._system = DenseSystem(assembly.matrix, noise, count=len(occupations), rows="unknowns")
 
     def solve(self, ridge: float) -> Regression:
         """Factor for this ridge. Cost (S d)^3 / 3."""

@@ -18,7 +18,7 @@ from vectorfield._progress import report
 from vectorfield.kernels.base import ScalarKernel
 from vectorfield.kernels.tiles import Tile, row_blocks
 
-__all__ = ["Assembly", "Strip", "assemble", "node_strips"]
+__all__ = ["Assembly", "Strip", "assemble", "node_strips", "touched"]
 
 TILE = 384  # nodes a side: G's tile, its halves and the workspace stay within a core's L2 cache
 
@@ -63,6 +63,13 @@ def assemble(kernel: ScalarKernel, nodes: Any, weights: sp.csr_array) -> Assembl
     return _assemble_panels(tile, nodes, weights)
 
 
+def touched(weights: sp.csr_array) -> slice:
+    """Return the nodes from the first to the last that some row has; one where none has any."""
+    low = int(weights.indices.min(initial=weights.shape[1] - 1))
+    high = int(weights.indices.max(initial=0)) + 1
+    return slice(low, max(high, low + 1))
+
+
 def node_strips(weights: sp.csr_array, size: int) -> list[Strip]:
     """Cut the observations, in order, so that a strip touches about ``size`` nodes."""
     count, nodes = weights.shape
@@ -70,9 +77,8 @@ def node_strips(weights: sp.csr_array, size: int) -> list[Strip]:
     strips = []
     for rows in row_blocks(count, rows_each):
         part = weights[rows, :]
-        low = int(part.indices.min(initial=nodes - 1))
-        high = int(part.indices.max(initial=0)) + 1
-        strips.append(Strip(rows, slice(low, max(high, low + 1)), sp.csr_array(part[:, low:high])))
+        chosen = touched(part)
+        strips.append(Strip(rows, chosen, sp.csr_array(part[:, chosen])))
     return strips
 
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from vectorfield import _backend
 from vectorfield.kernels.operators import ImplicitKernel
 from vectorfield.kernels.tiles import row_blocks
+from vectorfield.linalg.gram import touched
 
 __all__ = ["Gramian"]
 
@@ -68,17 +69,17 @@ class Gramian:
         Ordered by observation, then coordinate. Cost O(r^2 d^2).
         """
         weights = self.weights[rows, :]
-        low, high = int(weights.indices.min()), int(weights.indices.max()) + 1
-        tile = self._pairs.tile(slice(low, high), slice(low, high))
-        part = sp.csr_array(weights[:, low:high])
+        nodes = touched(weights)
+        tile = self._pairs.tile(nodes, nodes)
+        part = sp.csr_array(weights[:, nodes])
         xp = _backend.namespace(tile)
-        d, q = self.d, high - low
+        d, q = self.d, part.shape[1]
         half = _backend.sparse_apply(part, _rows_first(tile, d, q))  # (r, b a q)
         count = part.shape[0]
         half = xp.permute_dims(xp.reshape(half, (count, d, d, q)), (3, 0, 1, 2))
         both = _backend.sparse_apply(part, xp.reshape(half, (q, -1)))  # (r', r b a)
         both = xp.reshape(both, (count, count, d, d))
-        return xp.reshape(xp.permute_dims(both, (0, 3, 1, 2)), (count * d, count * d))
+        return xp.reshape(xp.permute_dims(both, (0, 2, 1, 3)), (count * d, count * d))
 
     def columns(self, centres: Any) -> Any:
         """Return (W kron I) K(nodes, centres), (S d, m d), by observation, then coordinate.
@@ -92,12 +93,12 @@ class Gramian:
 
         def work(rows: slice) -> None:
             part = self.weights[rows, :]
-            low, high = int(part.indices.min()), int(part.indices.max()) + 1
-            part = sp.csr_array(part[:, low:high])
+            nodes = touched(part)
+            part = sp.csr_array(part[:, nodes])
             for columns in row_blocks(m, TILE):
-                tile = tiles.tile(slice(low, high), columns)  # (a, b, q, m)
+                tile = tiles.tile(nodes, columns)  # (a, b, q, m)
                 width = columns.stop - columns.start
-                flat = xp.reshape(xp.permute_dims(tile, (2, 0, 3, 1)), (high - low, -1))
+                flat = xp.reshape(xp.permute_dims(tile, (2, 0, 3, 1)), (part.shape[1], -1))
                 summed = _backend.sparse_apply(part, flat)
                 value[rows, :, columns, :] = xp.reshape(summed, (part.shape[0], d, width, d))
 

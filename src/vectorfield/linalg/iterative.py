@@ -117,8 +117,11 @@ def conjugate_gradients(
     history: list[float] = []
 
     def record(norm: float) -> None:
-        history.append(norm / size)
-        done = math.log(min(history[-1], 1.0)) / math.log(min(tolerance, 0.5))
+        share = norm / size
+        history.append(share)
+        done = 1.0  # where nothing is left there is no logarithm either
+        if not share <= tolerance:
+            done = math.log(min(share, 1.0)) / math.log(min(tolerance, 0.5))
         report("conjugate gradients", min(1.0, done))
 
     def operator(x: Any) -> Any:

@@ -149,9 +149,10 @@ class NystromPreconditioner(Preconditioner):
 
 
 def _spectrum(gramian: Gramian, centres: Any, basis: Any) -> tuple[Any, Any]:
-    """Return eigenvalues of B K^-1 B^T, largest first, and V such that B V is orthonormal.
+    """Return eigenvalues of B K^-1 B^T, largest last, and V such that B V is orthonormal.
 
-    B is ``basis``, K the kernel on the centres; directions lost in rounding are left out.
+    B is ``basis``, K the kernel on the centres; directions lost in rounding are left out, all of
+    them where the kernel vanishes on the centres.
     """
     xp = _backend.namespace(basis)
     blocks = gramian.kernel.blocks(centres)(centres)
@@ -159,9 +160,9 @@ def _spectrum(gramian: Gramian, centres: Any, basis: Any) -> tuple[Any, Any]:
     tile = blocks.tile(slice(0, m), slice(0, m))
     inner = xp.reshape(xp.permute_dims(tile, (2, 0, 3, 1)), (m * d, m * d))
     levels, turn = xp.linalg.eigh(0.5 * (inner + inner.T))
-    kept = levels > 1e-13 * xp.max(levels)
+    kept = levels > 1e-13 * levels[-1:]
     half = turn[:, kept] / xp.sqrt(levels[kept])
     projected = half.T @ (basis.T @ basis) @ half
     values, vectors = xp.linalg.eigh(0.5 * (projected + projected.T))
-    kept = values > 1e-13 * xp.max(values)
+    kept = values > 1e-13 * values[-1:]
     return values[kept], (half @ vectors[:, kept]) / xp.sqrt(values[kept])

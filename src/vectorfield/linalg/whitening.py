@@ -53,7 +53,7 @@ class Whitener:
             raise DataError(
                 "the covariance of the observations is singular to working precision, so that "
                 "they cannot be whitened one by one: use a larger stride in the rule, White() "
-                "noise, or an implicit kernel"
+                "noise, or an implicit kernel with Dense() or BlockJacobi()"
             ) from error
 
     def forward(self, x: Any, start: int = 0, before: Any = None) -> Any:
