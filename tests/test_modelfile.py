@@ -119,8 +119,8 @@ def test_a_copy_in_text_mode_is_noticed(good, folder):
 
 
 def test_a_later_format_is_named(folder):
-    with pytest.raises(vf.ModelFileError, match=r"format 2 is newer than format 1.*upgrade"):
-        load_bytes(forge(HEADER, version=2), folder)
+    with pytest.raises(vf.ModelFileError, match=r"format 3 is newer than format 2.*upgrade"):
+        load_bytes(forge(HEADER, version=3), folder)
 
 
 def test_there_is_no_format_zero(folder):
@@ -417,6 +417,63 @@ def test_the_golden_file_loads_with_the_numbers_it_was_written_with():
         rtol=1e-13,
         atol=1e-14,
     )
+
+
+def test_a_file_of_the_first_format_without_a_prior(folder):
+    field = load_bytes(forge(HEADER, version=1), folder)
+    assert field.prior is None
+    x = np.array([[0.3, 2.0]])
+    np.testing.assert_array_equal(field(x), load_bytes(forge(HEADER), folder)(x))
+
+
+PRIORS: dict[str, tuple[Any, dict[str, np.ndarray]]] = {
+    "null": (None, {}),
+    "number": (3, {}),
+    "empty": ({}, {}),
+    "unknown": ({"kind": "magic"}, {}),
+    "kind-list": ({"kind": ["affine"]}, {}),
+    "known": ({"kind": "known"}, {}),
+    "no-arrays": ({"kind": "affine"}, {}),
+    "affine-shape": (
+        {"kind": "affine"},
+        {"matrix": np.eye(3), "centre": np.zeros(2), "offset": np.zeros(2)},
+    ),
+    "affine-nan": (
+        {"kind": "affine"},
+        {"matrix": np.full((2, 2), np.nan), "centre": np.zeros(2), "offset": np.zeros(2)},
+    ),
+    "centre-shape": ({"kind": "mean-reversion", "rate": 1.0}, {"centre": np.zeros(3)}),
+    "no-rate": ({"kind": "mean-reversion"}, {"centre": np.zeros(2)}),
+    "rate-text": ({"kind": "mean-reversion", "rate": "fast"}, {"centre": np.zeros(2)}),
+    "rate-huge": ({"kind": "mean-reversion", "rate": 10**400}, {"centre": np.zeros(2)}),
+    "rate-negative": ({"kind": "mean-reversion", "rate": -1.0}, {"centre": np.zeros(2)}),
+    "points-none": (
+        {"kind": "kernel-reversion", "rate": 1.0},
+        {"points": np.zeros((0, 2)), "lengths": np.ones(2)},
+    ),
+    "points-flat": (
+        {"kind": "kernel-reversion", "rate": 1.0},
+        {"points": np.zeros(2), "lengths": np.ones(2)},
+    ),
+    "lengths-zero": (
+        {"kind": "kernel-reversion", "rate": 1.0},
+        {"points": np.zeros((3, 2)), "lengths": np.zeros(2)},
+    ),
+    "lengths-shape": (
+        {"kind": "kernel-reversion", "rate": 1.0},
+        {"points": np.zeros((3, 2)), "lengths": np.ones(3)},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PRIORS)
+def test_bad_priors_are_refused(folder, case):
+    header, arrays = PRIORS[case]
+    named = {f"prior.{name}": a for name, a in arrays.items()}
+    kept = {k: v for k, v in HEADER.items() if k != "arrays"}
+    write_model(folder / "prior.vf", kept | {"prior": header}, ARRAYS | named)
+    with pytest.raises(vf.ModelFileError, match="header does not describe a field"):
+        vf.load(folder / "prior.vf")
 
 
 def test_the_golden_file_is_what_is_written_today(tmp_path):

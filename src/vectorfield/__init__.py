@@ -8,7 +8,7 @@
 array([[ 0., -1.]])
 """
 
-from vectorfield import datasets, kernels, linalg, metrics, occupation, systems, tables
+from vectorfield import datasets, kernels, linalg, metrics, occupation, prior, systems, tables
 from vectorfield._errors import (
     DataError,
     MissingExtraError,
@@ -52,6 +52,7 @@ __all__ = [
     "load",
     "metrics",
     "occupation",
+    "prior",
     "progress",
     "read_splits",
     "read_trajectories",

@@ -16,13 +16,17 @@ from vectorfield._intake import check_feature_names
 from vectorfield.kernels.expansion import Expansion, restore
 from vectorfield.kernels.operators import OperatorKernel
 from vectorfield.modelfile import read_model, write_model
+from vectorfield.prior import Drift
+from vectorfield.prior import restore as restore_prior
 
 __all__ = ["VectorField", "load"]
+
+PRIOR = "prior."  # begins the names of the prior's arrays in a model file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VectorField:
-    """f(x) = scale * g((x - shift) / scale).
+    """f(x) = scale * g((x - shift) / scale), plus a prior f0(x) where there is one.
 
     Attributes:
         expansion: g, the field in standardised coordinates; a `KernelExpansion`
@@ -30,6 +34,7 @@ class VectorField:
         shift, scale: (d,), the standardisation; 0 and 1 where there is none.
         feature_names: d names.
         info: what the maker wants kept in the model file (settings, figures), as JSON values.
+        prior: f0, a `vectorfield.prior.Drift` in the units of the data, or None.
 
     Example:
         >>> import numpy as np, vectorfield as vf
@@ -46,6 +51,7 @@ class VectorField:
     scale: Any
     feature_names: tuple[str, ...]
     info: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    prior: Drift | None = None
 
     @property
     def d(self) -> int:
@@ -67,14 +73,17 @@ class VectorField:
         """Fields whose sum this one is, one for each term of a sum of kernels.
 
         A field of one kernel is its own and only part. A shared start of the coordinates, the
-        ``shift``, is common to all of them.
+        ``shift``, is common to all of them. The prior is not among them: with one, the parts add up
+        to the learned rest f - f0.
         """
-        return tuple(replace(self, expansion=part) for part in self.expansion.parts)
+        return tuple(replace(self, expansion=g, prior=None) for g in self.expansion.parts)
 
     def __call__(self, x: Any) -> Any:
         """Return f(x): (n, d) -> (n, d), or (d,) -> (d,). Cost O(n Q d) for Q nodes."""
         points, single = self._points(x)
         value = self.expansion((points - self.shift) / self.scale) * self.scale
+        if self.prior is not None:
+            value = value + self.prior(points)
         return value[0, :] if single else value
 
     def jacobian(self, x: Any) -> Any:
@@ -82,6 +91,8 @@ class VectorField:
         points, single = self._points(x)
         inner = self.expansion.jacobian((points - self.shift) / self.scale)
         value = inner * self.scale[None, :, None] / self.scale[None, None, :]
+        if self.prior is not None:
+            value = value + self.prior.jacobian(points)
         return value[0, :, :] if single else value
 
     def potential(self, x: Any) -> Any:
@@ -99,14 +110,23 @@ class VectorField:
         return self._energy(x, "hamiltonian")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model file: one file, no pickle, checked when read."""
+        """Write a model file: one file, no pickle, checked when read.
+
+        A prior that is a function, `vectorfield.prior.Known`, cannot be written: TypeError.
+        """
         described, arrays = self.expansion.describe()
         arrays = arrays | {"shift": self.shift, "scale": self.scale}
         header = described | {
             "feature_names": list(self.feature_names),
             "info": dict(self.info),
         }
-        write_model(path, header, {name: _backend.to_numpy(a) for name, a in arrays.items()})
+        version = 1  # what earlier versions of the library read
+        if self.prior is not None:
+            header["prior"], own = self.prior.describe()
+            arrays |= {PRIOR + name: array for name, array in own.items()}
+            version = 2
+        arrays = {name: _backend.to_numpy(a) for name, a in arrays.items()}
+        write_model(path, header, arrays, version=version)
 
     def as_states(self, x: Any) -> Any:
         """Return ``x`` as real states, (n, d) or (d,), beside the nodes; DataError if it is not."""
@@ -130,6 +150,11 @@ class VectorField:
         return (points[None, :], True) if points.ndim == 1 else (points, False)
 
     def _energy(self, x: Any, name: str) -> Any:
+        if self.prior is not None:
+            raise TypeError(
+                f"a field with a prior has no {name}: the law of the kernel holds for the learned "
+                f"rest f - f0 alone, and f0 need not have it; field.parts is that rest"
+            )
         if self.kernel.energy != name:
             raise TypeError(
                 f"a field of {type(self.kernel).__name__} has no {name}; see field.parts for the "
@@ -147,7 +172,9 @@ class VectorField:
         self.__dict__.update(state, info=MappingProxyType(state["info"]))
 
     def __repr__(self) -> str:
-        return f"VectorField(d={self.d}, {self.expansion.extent}, kernel={self.kernel!r:.120})"
+        prior = "" if self.prior is None else f", prior={type(self.prior).__name__}"
+        extent = f"d={self.d}, {self.expansion.extent}"
+        return f"VectorField({extent}, kernel={self.kernel!r:.120}{prior})"
 
 
 def load(path: str | os.PathLike[str]) -> VectorField:
@@ -177,11 +204,21 @@ def load(path: str | os.PathLike[str]) -> VectorField:
             scale=arrays["scale"],
             feature_names=check_feature_names(names, len(names)),
             info=MappingProxyType(info),
+            prior=_prior(header, arrays),
         )
         _check_parts(result, arrays)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{path}: the header does not describe a field: {error}") from error
     return result
+
+
+def _prior(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Drift | None:
+    if "prior" not in header:
+        return None
+    if not isinstance(header["prior"], dict):
+        raise ValueError("prior must be an object")
+    own = {k.removeprefix(PRIOR): a for k, a in arrays.items() if k.startswith(PRIOR)}
+    return restore_prior(header["prior"], own)
 
 
 def _check_parts(f: VectorField, arrays: Mapping[str, Any]) -> None:
@@ -194,3 +231,5 @@ def _check_parts(f: VectorField, arrays: Mapping[str, Any]) -> None:
     if not (f.scale > 0).all():
         raise ValueError("scale must be positive")
     f.expansion.check(f.d)
+    if f.prior is not None:
+        f.prior.check(f.d)

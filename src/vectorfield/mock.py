@@ -21,6 +21,7 @@ from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel, Separabl
 from vectorfield.linalg import Solver, Status, regress
 from vectorfield.metrics import evaluate
 from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
+from vectorfield.prior import Prior, centred
 from vectorfield.simulate import rollout, simulate
 from vectorfield.tables import states_from_frame
 from vectorfield.trajectories import as_trajectories
@@ -55,11 +56,13 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         standardize: subtract each feature's training mean and divide by its standard deviation
             before fitting (undone in all results; constant features are only centred).
         solver: settings of the linear solver; by default the best for the kernel and the size.
+        prior: f0 of `vectorfield.prior`, towards which the ridge shrinks f; zero by default. Then
+            g = f - f0 is fitted to y - L f0, and what the kernel guarantees holds for g.
 
     Attributes:
         field_: the learned `VectorField`.
         kernel_, ridge_: those used, nothing left open.
-        rkhs_norm_: |f| in the kernel's space (in standardised coordinates).
+        rkhs_norm_: |f|, with a prior |g|, in the kernel's space (in standardised coordinates).
         residuals_: y - L f, (N, d), in the units of the data.
         solution_: the linear solve: status, residual, seconds of each stage.
         n_features_in_, feature_names_in_: the coordinates.
@@ -86,6 +89,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         noise: Noise | None = None,
         standardize: bool = True,
         solver: Solver | None = None,
+        prior: Prior | None = None,
     ) -> None:
         self.kernel = kernel
         self.ridge = ridge
@@ -93,6 +97,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         self.noise = noise
         self.standardize = standardize
         self.solver = solver
+        self.prior = prior
 
     def fit(self, x: Any, t: Any = None) -> Self:
         """Fit to trajectories.
@@ -114,6 +119,17 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         shift, scale = self._standardisation(operator, trajectories.states)
         scaled = dataclasses.replace(trajectories, states=(trajectories.states - shift) / scale)
         occupations = rule(scaled)
+        covariance = noise.covariance(occupations)
+        drift = None
+        if self.prior is not None:
+            drift, occupations = centred(
+                self.prior,
+                trajectories,
+                occupations,
+                shift=shift,
+                scale=scale,
+                covariance=covariance,
+            )
         kernel = operator.resolved(occupations.nodes)
         ridge = self._choose_ridge(kernel, occupations)
         self.__dict__.pop("field_", None)  # a fit that fails leaves none, not that of older data
@@ -121,7 +137,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             kernel,
             occupations,
             ridge=ridge,
-            covariance=noise.covariance(occupations),
+            covariance=covariance,
             solver=self.solver,
         )
         self.solution_ = regression.solution
@@ -138,12 +154,15 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             "noise": repr(noise),
             "observations": len(occupations),
         }
+        if self.prior is not None:
+            info["prior"] = repr(self.prior)
         self.field_ = VectorField(
             expansion=regression.expansion,
             shift=shift,
             scale=scale,
             feature_names=trajectories.feature_names,
             info=MappingProxyType(info),
+            prior=drift,
         )
         self.kernel_, self.ridge_ = kernel, ridge
         self.rkhs_norm_ = regression.norm
@@ -229,8 +248,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             ("rule", rule, Rule),
             ("noise", noise, Noise),
             ("solver", self.solver, Solver),
+            ("prior", self.prior, Prior),
         ):
-            if not isinstance(value, kind) and not (name == "solver" and value is None):
+            if not isinstance(value, kind) and (value is not None or name in ("rule", "noise")):
                 raise TypeError(
                     f"{name} must be a {kind.__name__} such as those in vf, got {value!r}"
                 )

@@ -28,24 +28,31 @@ from vectorfield._files import written_whole
 __all__ = ["FORMAT", "read_model", "write_model"]
 
 MAGIC = b"VFIELD\r\n"
-FORMAT = 1
+FORMAT = 2  # 2 has a prior, which a reader of 1 would overlook; files without one stay at 1
 _PREFIX = struct.Struct("<8sI32sQ")
 
 
 def write_model(
-    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]
+    path: str | os.PathLike[str],
+    header: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    *,
+    version: int = FORMAT,
 ) -> None:
-    """Write header and arrays; the file appears whole or not at all."""
+    """Write header and arrays; the file appears whole or not at all.
+
+    ``version`` is the earliest format that has all that the header says.
+    """
     described = header | {
         "arrays": [{"name": name, "shape": list(a.shape)} for name, a in arrays.items()]
     }
     text = json.dumps(described, allow_nan=False, ensure_ascii=False).encode()
     parts = [text] + [np.ascontiguousarray(a, dtype="<f8").tobytes() for a in arrays.values()]
-    digest = hashlib.sha256(struct.pack("<IQ", FORMAT, len(text)))
+    digest = hashlib.sha256(struct.pack("<IQ", version, len(text)))
     for part in parts:
         digest.update(part)
     with written_whole(path) as stream:
-        stream.write(_PREFIX.pack(MAGIC, FORMAT, digest.digest(), len(text)))
+        stream.write(_PREFIX.pack(MAGIC, version, digest.digest(), len(text)))
         for part in parts:
             stream.write(part)
 
