@@ -201,7 +201,7 @@ def test_fitted_attributes():
     assert model.rkhs_norm_ > 0
     assert model.solution_.status is Status.SOLVED
     assert dict(model.field_.info) == {
-        "ridge": model.ridge_, "rule": "Trapezoid()", "noise": "White()", "observations": count,
+        "ridge": model.ridge_, "rule": "Trapezoid()", "noise": repr(White()), "observations": count,
     }  # fmt: skip
     assert model.fit(xs[:1], ts[:1]).residuals_.shape == (len(ts[0]) - 1, 2)  # nothing is kept
 

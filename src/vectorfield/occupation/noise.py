@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
 import scipy.sparse as sp
 
-from vectorfield._settings import Settings
+from vectorfield._errors import DataError
+from vectorfield._settings import Settings, check_real
 from vectorfield.occupation.occupations import Occupations
 
 __all__ = ["Noise", "SnapshotNoise", "White"]
@@ -34,37 +36,69 @@ class Noise(Settings, ABC):
 
 @dataclass(frozen=True)
 class White(Noise):
-    """The paper's loss: errors of unit variance, independent over observations.
+    """Errors that are independent over observations; the paper's loss.
 
-    Sigma = I. Right where the error of the quadrature, or noise in the dynamics, is what
-    matters; for overlapping windows or noisy snapshots it counts the same error many times.
-    Cost: O(S).
+    Sigma = diag((h / mean h)^power) with h the durations. Right where the error of the
+    quadrature, or noise in the dynamics, is what matters; for overlapping windows or noisy
+    snapshots it counts the same error many times. Cost: O(S).
+
+    Args:
+        power: >= 0, how the variance of an error grows with the duration of its observation.
+            0 is the paper's: all alike, Sigma = I. 1 is noise that drives the dynamics (Brownian
+            model error), 2 an error of the slope that lasts for the step. On even steps all are
+            the same.
 
     Example:
         >>> from vectorfield.occupation import Trapezoid, White
         >>> from vectorfield.trajectories import Trajectories
-        >>> data = Trajectories.from_arrays([[[0.0], [1.0], [4.0]]], 0.5)
+        >>> data = Trajectories.from_arrays([[[0.0], [1.0], [4.0]]], [[0.0, 1.0, 4.0]])
         >>> White().covariance(Trapezoid()(data)).toarray()
         array([[1., 0.],
                [0., 1.]])
+        >>> White(power=1).covariance(Trapezoid()(data)).toarray()
+        array([[0.5, 0. ],
+               [0. , 1.5]])
     """
 
+    power: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "power", check_real("power", self.power, at_least=0.0))
+
     def covariance(self, occupations: Occupations) -> sp.csr_array:
-        """Return the identity, (S, S)."""
-        return sp.csr_array(sp.eye_array(len(occupations), format="csr"))
+        """Return the diagonal matrix, (S, S)."""
+        if self.power == 0.0:
+            return sp.csr_array(sp.eye_array(len(occupations), format="csr"))
+        relative = _relative_durations(occupations)
+        variances = relative**self.power
+        bad = np.flatnonzero(~(np.isfinite(variances) & (variances > 0)))
+        if len(bad):
+            raise DataError(
+                f"White(power={self.power:g}) gives observation {int(bad[0])}, of duration "
+                f"{occupations.durations[bad[0]]:g}, the variance {variances[bad[0]]:g}, which "
+                "must be positive and finite; take a smaller power or a rule whose rows last"
+            )
+        return sp.csr_array(sp.diags_array(variances, format="csr"))
 
 
 @dataclass(frozen=True)
 class SnapshotNoise(Noise):
     """Independent noise of unit variance in every coordinate of every snapshot.
 
-    Sigma = D D^T, exactly, since y = D x: two successive increments share a sample and have
-    covariance -1 beside variances of 2. Noise in the places where f is observed (W f at noisy
-    nodes) is not part of it. For increments this loss is that of least squares on the snapshots
-    themselves with an unknown start for each trajectory, because D^T (D D^T)^-1 D takes the mean
-    over the trajectory away and does nothing else.
+    Sigma = D D^T + model_error diag(h / mean h), the first part exactly, since y = D x: two
+    successive increments share a sample and have covariance -1 beside variances of 2. Noise in
+    the places where f is observed (W f at noisy nodes) is not part of it. For increments this
+    loss is that of least squares on the snapshots themselves with an unknown start for each
+    trajectory, because D^T (D D^T)^-1 D takes the mean over the trajectory away and does nothing
+    else.
 
-    Sigma is positive definite if and only if the rows of D are independent:
+    A ``model_error`` adds what f cannot explain even without noise in the snapshots: errors of the
+    dynamics, independent from one observation to the next, whose variance grows with the duration
+    h of the observation, as that of a Brownian motion does. Overlapping windows are taken as
+    independent in this part.
+
+    With a model error > 0 and durations > 0, Sigma is positive definite. Without one it is if and
+    only if the rows of D are independent:
 
     - Increments, `ForwardDifference`, `CentralDifference` and `Windows` of any length and stride:
       positive definite, because no two rows begin at the same sample. The condition number
@@ -79,6 +113,12 @@ class SnapshotNoise(Noise):
 
     Cost: O(S b^2) for rows of D with b entries.
 
+    Args:
+        model_error: rho >= 0, the variance of the model error over an observation of mean
+            duration, in units of the variance of one snapshot's noise: rho = q mean h / sigma^2
+            where dx = f dt + sqrt(q) dB is seen with noise of variance sigma^2. The larger it is,
+            the closer the loss is to ``White(power=1)``.
+
     Example:
         >>> from vectorfield.occupation import SnapshotNoise, Trapezoid
         >>> from vectorfield.trajectories import Trajectories
@@ -86,8 +126,34 @@ class SnapshotNoise(Noise):
         >>> SnapshotNoise().covariance(Trapezoid()(data)).toarray()
         array([[ 2., -1.],
                [-1.,  2.]])
+        >>> SnapshotNoise(model_error=0.5).covariance(Trapezoid()(data)).toarray()
+        array([[ 2.5, -1. ],
+               [-1. ,  2.5]])
     """
 
+    model_error: float = 0.0
+
+    def __post_init__(self) -> None:
+        value = check_real("model_error", self.model_error, at_least=0.0)
+        object.__setattr__(self, "model_error", value)
+
     def covariance(self, occupations: Occupations) -> sp.csr_array:
-        """Return D D^T, (S, S)."""
-        return occupations.covariance
+        """Return D D^T + model_error diag(h / mean h), (S, S)."""
+        own = occupations.covariance
+        if self.model_error == 0.0:
+            return own
+        extra = self.model_error * _relative_durations(occupations)
+        total = sp.csr_array(own + sp.diags_array(extra, format="csr"))
+        total.sort_indices()
+        return total
+
+
+def _relative_durations(occupations: Occupations) -> np.ndarray:
+    """Return |h| / mean |h|; all 1 where no observation lasts.
+
+    Durations are positive for every rule of the library. The absolute value is for rules of others,
+    whose rows may have any sum.
+    """
+    lasting = np.abs(occupations.durations)
+    mean = lasting.mean()
+    return lasting / mean if mean > 0 else np.ones_like(lasting)
