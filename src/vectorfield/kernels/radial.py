@@ -89,7 +89,13 @@ class Radial(ScalarKernel):
         slope = self.profile(self.bind_squared(y, self.is_rough(1))(x)(*everything), 1)
         if weight is not None:
             slope = slope * weight
-        gradient = divide_lengths(contract(slope, c, y, x), self.length_scale)
+        if self.is_rough(1):
+            gradient = contract(slope, c, y, x)
+        else:  # no pole: the difference of two sums, about the middle of the points
+            origin = _backend.namespace(y).mean(y, axis=0)
+            gradient = (slope @ c)[:, :, None] * (x - origin)[:, None, :]
+            gradient = gradient - contract(slope, c, y - origin)
+        gradient = divide_lengths(gradient, self.length_scale)
         return divide_lengths(gradient, self.length_scale)
 
     def bind_squared(self, y: Any, exact: bool) -> Callable[[Any], Tile]:

@@ -89,7 +89,7 @@ class SeparableEvaluator(Evaluator):
     def jacobian(self, x: Any) -> Any:
         """Return the Jacobian, (n, d, d). Cost O(n m d^2)."""
         xp = _backend.namespace(x)
-        rows = max(1, 2**21 // self._nodes.shape[0])
+        rows = max(32, 2**16 // self._nodes.shape[0])  # stays in a cache
         parts = [
             self._kernel.derivative(x[chosen, :], self._nodes, self._coefficients)
             for chosen in row_blocks(x.shape[0], rows) or [slice(0, 0)]

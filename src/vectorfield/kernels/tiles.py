@@ -9,6 +9,8 @@ from vectorfield import _backend
 
 __all__ = ["Tile", "contract", "evaluate", "row_blocks"]
 
+TOGETHER = 2**22  # numbers of a matrix that is made to turn many small products into one
+
 Tile = Callable[[slice, slice], Any]
 """``tile(rows, columns)`` returns that block of a Gram matrix in fresh memory."""
 
@@ -23,17 +25,20 @@ def row_blocks(n: int, size: int) -> list[slice]:
 
 
 def contract(slope: Any, c: Any, v: Any, u: Any = None) -> Any:
-    """Return sum_p slope[a, p] c[p, i] v[p, j], (n, k, d), one a at a time to spare memory.
+    """Return sum_p slope[a, p] c[p, i] v[p, j], (n, k, d).
 
     With ``u`` (n, d) the last factor is u[a, j] - v[p, j]: where the slope has a pole at u = v,
-    two sums whose difference is taken afterwards would lose its digits.
+    two sums whose difference is taken afterwards would lose its digits. Without it this is one
+    product with the (p, k d) matrix of all c v where that is small.
     """
     xp = _backend.namespace(v)
-    parts = [
-        xp.matmul(c.T * slope[a, :], v if u is None else u[a, :] - v) for a in range(slope.shape[0])
-    ]
+    n, (m, k), d = slope.shape[0], c.shape, v.shape[1]
+    if u is None and m * k * d <= TOGETHER:
+        both = xp.reshape(c[:, :, None] * v[:, None, :], (m, k * d))
+        return xp.reshape(slope @ both, (n, k, d))
+    parts = [xp.matmul(c.T * slope[a, :], v if u is None else u[a, :] - v) for a in range(n)]
     if not parts:
-        return xp.zeros((0, c.shape[1], v.shape[1]), dtype=v.dtype, device=_backend.device(v))
+        return xp.zeros((0, k, d), dtype=v.dtype, device=_backend.device(v))
     return xp.stack(parts)
 
 
