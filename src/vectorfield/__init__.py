@@ -23,6 +23,7 @@ from vectorfield._progress import progress
 from vectorfield.compression import compress
 from vectorfield.field import VectorField, load
 from vectorfield.mock import MOCK
+from vectorfield.robust import Huber
 from vectorfield.simulate import Outcome, Simulation, rollout, simulate
 from vectorfield.tables import read_splits, read_trajectories, write_splits, write_trajectories
 from vectorfield.trajectories import Splits, Trajectories, Trajectory
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 __all__ = [
     "MOCK",
     "DataError",
+    "Huber",
     "MissingExtraError",
     "ModelFileError",
     "Outcome",

@@ -22,6 +22,7 @@ from vectorfield.linalg import Solver, Status, regress
 from vectorfield.metrics import evaluate
 from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
 from vectorfield.prior import Prior, centred
+from vectorfield.robust import Huber
 from vectorfield.simulate import rollout, simulate
 from vectorfield.tables import states_from_frame
 from vectorfield.trajectories import as_trajectories
@@ -58,12 +59,14 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         solver: settings of the linear solver; by default the best for the kernel and the size.
         prior: f0 of `vectorfield.prior`, towards which the ridge shrinks f; zero by default. Then
             g = f - f0 is fitted to y - L f0, and what the kernel guarantees holds for g.
+        robust: `Huber` for data with outliers; all observations count in full by default.
 
     Attributes:
         field_: the learned `VectorField`.
         kernel_, ridge_: those used, nothing left open.
         rkhs_norm_: |f|, with a prior |g|, in the kernel's space (in standardised coordinates).
         residuals_: y - L f, (N, d), in the units of the data.
+        observation_weights_: (N,) those of the `Huber` fit, 1 for observations taken in full.
         solution_: the linear solve: status, residual, seconds of each stage.
         n_features_in_, feature_names_in_: the coordinates.
 
@@ -90,6 +93,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         standardize: bool = True,
         solver: Solver | None = None,
         prior: Prior | None = None,
+        robust: Huber | None = None,
     ) -> None:
         self.kernel = kernel
         self.ridge = ridge
@@ -98,6 +102,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         self.standardize = standardize
         self.solver = solver
         self.prior = prior
+        self.robust = robust
 
     def fit(self, x: Any, t: Any = None) -> Self:
         """Fit to trajectories.
@@ -133,13 +138,15 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         kernel = operator.resolved(occupations.nodes)
         ridge = self._choose_ridge(kernel, occupations)
         self.__dict__.pop("field_", None)  # a fit that fails leaves none, not that of older data
-        regression = regress(
-            kernel,
-            occupations,
-            ridge=ridge,
-            covariance=covariance,
-            solver=self.solver,
-        )
+        how: Any = {"ridge": ridge, "covariance": covariance, "solver": self.solver}
+        info: dict[str, Any] = {}
+        if self.robust is None:
+            regression, weights = regress(kernel, occupations, **how), np.ones(len(occupations))
+        else:
+            robust = self.robust.regress(kernel, occupations, **how)
+            regression, weights = robust.regression, robust.weights
+            info |= {"robust": repr(self.robust), "rounds": robust.rounds}
+            info |= {"settled": robust.settled}
         self.solution_ = regression.solution
         if regression.expansion is None or not regression.solution.status.ok:
             raise SolveError(
@@ -148,7 +155,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             )
         if regression.solution.status is Status.ILL_CONDITIONED:
             warnings.warn(regression.solution.detail, SolveWarning, stacklevel=2)
-        info = {
+        info |= {
             "ridge": ridge,
             "rule": repr(rule),
             "noise": repr(noise),
@@ -166,6 +173,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         )
         self.kernel_, self.ridge_ = kernel, ridge
         self.rkhs_norm_ = regression.norm
+        self.observation_weights_ = weights
         self.residuals_ = regression.residuals * scale
         self.n_features_in_ = trajectories.d
         self.feature_names_in_ = np.asarray(trajectories.feature_names, dtype=object)
@@ -249,6 +257,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             ("noise", noise, Noise),
             ("solver", self.solver, Solver),
             ("prior", self.prior, Prior),
+            ("robust", self.robust, Huber),
         ):
             if not isinstance(value, kind) and (value is not None or name in ("rule", "noise")):
                 raise TypeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -90,8 +91,17 @@ class BlockProblem(Problem):
         self._kernel, self._occupations, self._solver = kernel, occupations, solver
         assembly = assemble_blocks(kernel, occupations.nodes, occupations.weights)
         self._seconds = assembly.seconds
-        noise = sp.csr_array(sp.kron(sp.eye_array(occupations.d), covariance, format="csr"))
+        noise = self._in_all_coordinates(covariance)
         self._system = DenseSystem(assembly.matrix, noise, count=len(occupations), rows="unknowns")
+
+    def reweighted(self, covariance: sp.csr_array) -> BlockProblem:
+        """Return the problem with another Sigma and the same Gram matrix."""
+        other = copy.copy(self)
+        other._system = self._system.with_covariance(self._in_all_coordinates(covariance))
+        return other
+
+    def _in_all_coordinates(self, covariance: sp.csr_array) -> sp.csr_array:
+        return sp.csr_array(sp.kron(sp.eye_array(self._occupations.d), covariance, format="csr"))
 
     def solve(self, ridge: float) -> Regression:
         """Factor for this ridge. Cost (S d)^3 / 3."""

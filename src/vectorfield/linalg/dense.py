@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -84,6 +85,14 @@ class DenseSystem:
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
+
+    def with_covariance(self, covariance: sp.csr_array) -> DenseSystem:
+        """Return the family with another Sigma on the same array, which is no longer this one's."""
+        if covariance.shape != self.covariance.shape:
+            raise ValueError(f"covariance is {covariance.shape}, not {self.covariance.shape}")
+        other = copy.copy(self)
+        other.covariance = covariance
+        return other
 
     def product(self, x: Any, shift: float = 0.0) -> Any:
         """Return (M + shift Sigma) x. Cost 2 S^2 k."""

@@ -58,6 +58,14 @@ class Problem(ABC):
         for ridge in ridges:
             yield self.solve(ridge)
 
+    def reweighted(self, covariance: sp.csr_array) -> Problem | None:
+        """Return this problem with another Sigma, all that does not depend on Sigma kept.
+
+        None where it has to be prepared anew. The two may share memory: this one is not to be
+        solved again.
+        """
+        return None
+
 
 @singledispatch
 def prepare(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -50,6 +51,12 @@ class SeparableProblem(Problem):
         else:
             residuals = y - self._system.product(mixed)
         return expand(self._kernel, self._occupations, residuals, replace(solution, value=a))
+
+    def reweighted(self, covariance: sp.csr_array) -> SeparableProblem:
+        """Return the problem with another Sigma and the same Gram matrix."""
+        other = copy.copy(self)
+        other._system = self._system.with_covariance(covariance)
+        return other
 
     def _solve_rotated(self, shift: float) -> tuple[Solution, Any, Any]:
         """Solve (M kron A + shift Sigma kron I) a = y in the eigenbasis of A; also return a A.
