@@ -23,7 +23,9 @@ from vectorfield._progress import progress
 from vectorfield.compression import compress
 from vectorfield.field import VectorField, load
 from vectorfield.mock import MOCK
+from vectorfield.plan import Plan
 from vectorfield.robust import Huber
+from vectorfield.shooting import Shooting
 from vectorfield.simulate import Outcome, Simulation, rollout, simulate
 from vectorfield.tables import read_splits, read_trajectories, write_splits, write_trajectories
 from vectorfield.trajectories import Splits, Trajectories, Trajectory
@@ -37,6 +39,8 @@ __all__ = [
     "MissingExtraError",
     "ModelFileError",
     "Outcome",
+    "Plan",
+    "Shooting",
     "Simulation",
     "SimulationError",
     "SimulationWarning",

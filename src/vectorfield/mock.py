@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import warnings
-from types import MappingProxyType
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,23 +11,21 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vectorfield import _backend
-from vectorfield._errors import DataError, SolveError, SolveWarning
+from vectorfield._errors import DataError, SolveError
 from vectorfield._intake import is_frame
-from vectorfield._settings import check_real
-from vectorfield.field import VectorField
-from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel, Separable
-from vectorfield.linalg import Solver, Status, regress
+from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel
+from vectorfield.linalg import Solver
 from vectorfield.metrics import evaluate
-from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
-from vectorfield.prior import Prior, centred
+from vectorfield.occupation import Noise, Rule, Trapezoid, White
+from vectorfield.plan import Fitted, Plan
+from vectorfield.prior import Prior
 from vectorfield.robust import Huber
+from vectorfield.shooting import Shooting
 from vectorfield.simulate import rollout, simulate
 from vectorfield.tables import states_from_frame
-from vectorfield.trajectories import as_trajectories
+from vectorfield.trajectories import Trajectories, as_trajectories
 
 __all__ = ["MOCK"]
-
-RELATIVE_RIDGE = 1e-3
 
 
 class MOCK(BaseEstimator):  # type: ignore[misc]
@@ -60,6 +56,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         prior: f0 of `vectorfield.prior`, towards which the ridge shrinks f; zero by default. Then
             g = f - f0 is fitted to y - L f0, and what the kernel guarantees holds for g.
         robust: `Huber` for data with outliers; all observations count in full by default.
+        refine: `Shooting` for noisy snapshots: the fit goes on with whole windows of the
+            trajectories, whose states are estimated along; for kernels with features.
 
     Attributes:
         field_: the learned `VectorField`.
@@ -67,6 +65,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         rkhs_norm_: |f|, with a prior |g|, in the kernel's space (in standardised coordinates).
         residuals_: y - L f, (N, d), in the units of the data.
         observation_weights_: (N,) those of the `Huber` fit, 1 for observations taken in full.
+        smoothed_, noise_, refined_: with ``refine``, the states without their noise
+            (`Trajectories`), its standard deviation (d,), and how the refinement went.
         solution_: the linear solve: status, residual, seconds of each stage.
         n_features_in_, feature_names_in_: the coordinates.
 
@@ -94,6 +94,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         solver: Solver | None = None,
         prior: Prior | None = None,
         robust: Huber | None = None,
+        refine: Shooting | None = None,
     ) -> None:
         self.kernel = kernel
         self.ridge = ridge
@@ -103,6 +104,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         self.solver = solver
         self.prior = prior
         self.robust = robust
+        self.refine = refine
 
     def fit(self, x: Any, t: Any = None) -> Self:
         """Fit to trajectories.
@@ -118,63 +120,21 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             SolveError: the linear system could not be solved; the message gives the condition and
                 the remedy, its ``solution`` the figures.
         """
-        rule, noise = self._settings()
+        plan = self._plan()
         trajectories = as_trajectories(x, t)
-        operator = _as_operator(self.kernel)
-        shift, scale = self._standardisation(operator, trajectories.states)
-        scaled = dataclasses.replace(trajectories, states=(trajectories.states - shift) / scale)
-        occupations = rule(scaled)
-        covariance = noise.covariance(occupations)
-        drift = None
-        if self.prior is not None:
-            drift, occupations = centred(
-                self.prior,
-                trajectories,
-                occupations,
-                shift=shift,
-                scale=scale,
-                covariance=covariance,
-            )
-        kernel = operator.resolved(occupations.nodes)
-        ridge = self._choose_ridge(kernel, occupations)
         self.__dict__.pop("field_", None)  # a fit that fails leaves none, not that of older data
-        how: Any = {"ridge": ridge, "covariance": covariance, "solver": self.solver}
-        info: dict[str, Any] = {}
-        if self.robust is None:
-            regression, weights = regress(kernel, occupations, **how), np.ones(len(occupations))
-        else:
-            robust = self.robust.regress(kernel, occupations, **how)
-            regression, weights = robust.regression, robust.weights
-            info |= {"robust": repr(self.robust), "rounds": robust.rounds}
-            info |= {"settled": robust.settled}
-        self.solution_ = regression.solution
-        if regression.expansion is None or not regression.solution.status.ok:
-            raise SolveError(
-                f"the fit of {len(occupations)} observations failed: {regression.solution.detail}",
-                regression.solution,
-            )
-        if regression.solution.status is Status.ILL_CONDITIONED:
-            warnings.warn(regression.solution.detail, SolveWarning, stacklevel=2)
-        info |= {
-            "ridge": ridge,
-            "rule": repr(rule),
-            "noise": repr(noise),
-            "observations": len(occupations),
-        }
-        if self.prior is not None:
-            info["prior"] = repr(self.prior)
-        self.field_ = VectorField(
-            expansion=regression.expansion,
-            shift=shift,
-            scale=scale,
-            feature_names=trajectories.feature_names,
-            info=MappingProxyType(info),
-            prior=drift,
-        )
-        self.kernel_, self.ridge_ = kernel, ridge
-        self.rkhs_norm_ = regression.norm
-        self.observation_weights_ = weights
-        self.residuals_ = regression.residuals * scale
+        try:
+            fitted = plan.fit(trajectories)
+        except SolveError as error:
+            self.solution_ = error.solution
+            raise
+        self.field_ = fitted.field
+        self.solution_ = fitted.regression.solution
+        self.kernel_, self.ridge_ = fitted.kernel, fitted.ridge
+        self.rkhs_norm_ = fitted.norm
+        self.observation_weights_ = fitted.weights
+        self.residuals_ = fitted.residuals
+        self._keep_states(fitted, trajectories)
         self.n_features_in_ = trajectories.d
         self.feature_names_in_ = np.asarray(trajectories.feature_names, dtype=object)
         return self
@@ -249,48 +209,22 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, current.replace(**changes))
         return self
 
-    def _settings(self) -> tuple[Rule, Noise]:
-        rule = Trapezoid() if self.rule is None else self.rule
-        noise = White() if self.noise is None else self.noise
-        for name, value, kind in (
-            ("rule", rule, Rule),
-            ("noise", noise, Noise),
-            ("solver", self.solver, Solver),
-            ("prior", self.prior, Prior),
-            ("robust", self.robust, Huber),
-        ):
-            if not isinstance(value, kind) and (value is not None or name in ("rule", "noise")):
-                raise TypeError(
-                    f"{name} must be a {kind.__name__} such as those in vf, got {value!r}"
-                )
-        if self.ridge is not None:
-            check_real("ridge", self.ridge, above=0.0)
-        if not isinstance(self.standardize, (bool, np.bool_)):
-            raise TypeError(f"standardize must be True or False, got {self.standardize!r}")
-        return rule, noise
+    def _keep_states(self, fitted: Fitted, trajectories: Trajectories) -> None:
+        """Keep what a refinement says of the states; forget that of an older fit."""
+        for name in ("smoothed_", "noise_", "refined_"):
+            self.__dict__.pop(name, None)
+        refined, field = fitted.refined, fitted.field
+        if refined is not None:
+            self.refined_ = refined
+            self.smoothed_ = replace(
+                trajectories, states=refined.states * field.scale + field.shift
+            )
+            self.noise_ = refined.noise * field.scale
 
-    def _standardisation(self, kernel: OperatorKernel, states: Any) -> tuple[Any, Any]:
-        xp = _backend.namespace(states)
-        if not self.standardize:
-            return xp.zeros_like(states[0, :]), xp.ones_like(states[0, :])
-        shift = xp.mean(states, axis=0)
-        spread = xp.std(states, axis=0)
-        size = xp.max(xp.abs(states), axis=0)
-        constant = spread <= 1e-12 * size  # rounding alone
-        return kernel.standardisation(shift, xp.where(constant, xp.ones_like(spread), spread))
-
-    def _choose_ridge(self, kernel: OperatorKernel, occupations: Occupations) -> float:
-        if self.ridge is not None:
-            return float(self.ridge)
-        size = kernel.size(occupations.nodes) or 1.0  # 0 where nothing moves under Linear()
-        return RELATIVE_RIDGE * size * float(np.mean(occupations.durations**2)) / len(occupations)
-
-
-def _as_operator(kernel: Any) -> OperatorKernel:
-    if kernel is None:
-        return Separable(Gaussian())
-    if isinstance(kernel, OperatorKernel):
-        return kernel
-    if isinstance(kernel, ScalarKernel):
-        return Separable(kernel)
-    raise TypeError(f"kernel must be a kernel such as vf.kernels.Gaussian(), got {kernel!r}")
+    def _plan(self) -> Plan:
+        chosen = self.get_params(deep=False)
+        defaults = {"kernel": Gaussian(), "rule": Trapezoid(), "noise": White()}
+        for name, value in defaults.items():
+            if chosen[name] is None:
+                chosen[name] = value
+        return Plan(**chosen)
