@@ -8,7 +8,17 @@
 array([[ 0., -1.]])
 """
 
-from vectorfield import datasets, kernels, linalg, metrics, occupation, prior, systems, tables
+from vectorfield import (
+    datasets,
+    kernels,
+    linalg,
+    metrics,
+    occupation,
+    prior,
+    smoothing,
+    systems,
+    tables,
+)
 from vectorfield._errors import (
     DataError,
     MissingExtraError,
@@ -25,6 +35,7 @@ from vectorfield.field import VectorField, load
 from vectorfield.mock import MOCK
 from vectorfield.robust import Huber
 from vectorfield.simulate import Outcome, Simulation, rollout, simulate
+from vectorfield.smoothing import SplineSmoother, noise_level
 from vectorfield.tables import read_splits, read_trajectories, write_splits, write_trajectories
 from vectorfield.trajectories import Splits, Trajectories, Trajectory
 
@@ -42,6 +53,7 @@ __all__ = [
     "SimulationWarning",
     "SolveError",
     "SolveWarning",
+    "SplineSmoother",
     "Splits",
     "Trajectories",
     "Trajectory",
@@ -53,6 +65,7 @@ __all__ = [
     "linalg",
     "load",
     "metrics",
+    "noise_level",
     "occupation",
     "prior",
     "progress",
@@ -60,6 +73,7 @@ __all__ = [
     "read_trajectories",
     "rollout",
     "simulate",
+    "smoothing",
     "systems",
     "tables",
     "write_splits",

@@ -24,6 +24,7 @@ from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
 from vectorfield.prior import Prior, centred
 from vectorfield.robust import Huber
 from vectorfield.simulate import rollout, simulate
+from vectorfield.smoothing import Smoother
 from vectorfield.tables import states_from_frame
 from vectorfield.trajectories import as_trajectories
 
@@ -60,12 +61,15 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         prior: f0 of `vectorfield.prior`, towards which the ridge shrinks f; zero by default. Then
             g = f - f0 is fitted to y - L f0, and what the kernel guarantees holds for g.
         robust: `Huber` for data with outliers; all observations count in full by default.
+        smoother: `SplineSmoother` to fit to smoothed states; none by default.
 
     Attributes:
         field_: the learned `VectorField`.
         kernel_, ridge_: those used, nothing left open.
         rkhs_norm_: |f|, with a prior |g|, in the kernel's space (in standardised coordinates).
         residuals_: y - L f, (N, d), in the units of the data.
+        smoothed_, noise_: with a smoother, the `Trajectories` it made and the standard deviation
+            (d,) of what it took out.
         observation_weights_: (N,) those of the `Huber` fit, 1 for observations taken in full.
         solution_: the linear solve: status, residual, seconds of each stage.
         n_features_in_, feature_names_in_: the coordinates.
@@ -94,6 +98,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         solver: Solver | None = None,
         prior: Prior | None = None,
         robust: Huber | None = None,
+        smoother: Smoother | None = None,
     ) -> None:
         self.kernel = kernel
         self.ridge = ridge
@@ -103,6 +108,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         self.solver = solver
         self.prior = prior
         self.robust = robust
+        self.smoother = smoother
 
     def fit(self, x: Any, t: Any = None) -> Self:
         """Fit to trajectories.
@@ -120,6 +126,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         """
         rule, noise = self._settings()
         trajectories = as_trajectories(x, t)
+        smoothed = None if self.smoother is None else self.smoother(trajectories)
+        if smoothed is not None:
+            trajectories = smoothed.trajectories
         operator = _as_operator(self.kernel)
         shift, scale = self._standardisation(operator, trajectories.states)
         scaled = dataclasses.replace(trajectories, states=(trajectories.states - shift) / scale)
@@ -137,7 +146,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             )
         kernel = operator.resolved(occupations.nodes)
         ridge = self._choose_ridge(kernel, occupations)
-        self.__dict__.pop("field_", None)  # a fit that fails leaves none, not that of older data
+        for name in ("field_", "smoothed_", "noise_"):  # a fit that fails leaves none of older data
+            self.__dict__.pop(name, None)
         how: Any = {"ridge": ridge, "covariance": covariance, "solver": self.solver}
         info: dict[str, Any] = {}
         if self.robust is None:
@@ -163,6 +173,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         }
         if self.prior is not None:
             info["prior"] = repr(self.prior)
+        if smoothed is not None:
+            info["smoother"] = repr(self.smoother)
+            self.smoothed_, self.noise_ = smoothed.trajectories, smoothed.noise
         self.field_ = VectorField(
             expansion=regression.expansion,
             shift=shift,
@@ -258,6 +271,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             ("solver", self.solver, Solver),
             ("prior", self.prior, Prior),
             ("robust", self.robust, Huber),
+            ("smoother", self.smoother, Smoother),
         ):
             if not isinstance(value, kind) and (value is not None or name in ("rule", "noise")):
                 raise TypeError(
