@@ -224,8 +224,10 @@ def test_units_do_not_matter(time, state):
 
 
 def test_a_penalty_beyond_working_precision():
-    with pytest.raises(ValueError, match=r"penalty is inf .* take at most 1e12 of them, or None"):
-        SplineSmoother(1e300)(Trajectories.from_arrays([np.zeros((9, 1))], 1e-9))
+    with pytest.raises(
+        ValueError, match=r"penalty must be at most 1e\+20 cubes .* 1e-07, got 1e\+30"
+    ):
+        SplineSmoother(1e30)(Trajectories.from_arrays([np.zeros((9, 1))], 1e-9))
 
 
 @pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
