@@ -70,8 +70,8 @@ def test_get_and_set_params_nested():
     assert params["kernel__right__kernel__nu"] == 1.5
     assert params["rule__samples"] == 4
     assert set(model.get_params(deep=False)) == {
-        "kernel", "ridge", "rule", "noise", "standardize", "solver", "prior", "robust",
-            "refine",
+        "kernel", "ridge", "rule", "noise", "standardize", "solver", "prior", "robust", "smoother",
+        "refine",
     }  # fmt: skip
     returned = model.set_params(
         kernel__left__length_scale=3.0, kernel__right__factor=5.0, rule__samples=6, ridge=1e-3
@@ -127,6 +127,7 @@ def test_the_constructor_only_stores():
         ({"solver": "dense"}, "solver must be a Solver .*, got 'dense'"),
         ({"prior": "linear"}, "prior must be a Prior .*, got 'linear'"),
         ({"robust": True}, "robust must be a Huber .*, got True"),
+        ({"smoother": 0.1}, "smoother must be a Smoother .*, got 0.1"),
         ({"standardize": "yes"}, "standardize must be True or False, got 'yes'"),
         ({"kernel": Gaussian((1.0, 2.0, 3.0))}, "length_scale has 3 entries but the states have 2"),
         ({"kernel": Separable(Linear(), np.eye(3))}, "matrix is 3 x 3 but the states have 2"),

@@ -8,7 +8,17 @@
 array([[ 0., -1.]])
 """
 
-from vectorfield import datasets, kernels, linalg, metrics, occupation, prior, systems, tables
+from vectorfield import (
+    datasets,
+    kernels,
+    linalg,
+    metrics,
+    occupation,
+    prior,
+    smoothing,
+    systems,
+    tables,
+)
 from vectorfield._errors import (
     DataError,
     MissingExtraError,
@@ -27,6 +37,7 @@ from vectorfield.plan import Plan
 from vectorfield.robust import Huber
 from vectorfield.shooting import Shooting
 from vectorfield.simulate import Outcome, Simulation, rollout, simulate
+from vectorfield.smoothing import SplineSmoother, noise_level
 from vectorfield.tables import read_splits, read_trajectories, write_splits, write_trajectories
 from vectorfield.trajectories import Splits, Trajectories, Trajectory
 
@@ -46,6 +57,7 @@ __all__ = [
     "SimulationWarning",
     "SolveError",
     "SolveWarning",
+    "SplineSmoother",
     "Splits",
     "Trajectories",
     "Trajectory",
@@ -57,6 +69,7 @@ __all__ = [
     "linalg",
     "load",
     "metrics",
+    "noise_level",
     "occupation",
     "prior",
     "progress",
@@ -64,6 +77,7 @@ __all__ = [
     "read_trajectories",
     "rollout",
     "simulate",
+    "smoothing",
     "systems",
     "tables",
     "write_splits",

@@ -22,6 +22,7 @@ from vectorfield.prior import Prior
 from vectorfield.robust import Huber
 from vectorfield.shooting import Shooting
 from vectorfield.simulate import rollout, simulate
+from vectorfield.smoothing import Smoother
 from vectorfield.tables import states_from_frame
 from vectorfield.trajectories import Trajectories, as_trajectories
 
@@ -58,6 +59,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         robust: `Huber` for data with outliers; all observations count in full by default.
         refine: `Shooting` for noisy snapshots: the fit goes on with whole windows of the
             trajectories, whose states are estimated along; for kernels with features.
+        smoother: `SplineSmoother` to fit to smoothed states; none by default.
 
     Attributes:
         field_: the learned `VectorField`.
@@ -65,8 +67,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         rkhs_norm_: |f|, with a prior |g|, in the kernel's space (in standardised coordinates).
         residuals_: y - L f, (N, d), in the units of the data.
         observation_weights_: (N,) those of the `Huber` fit, 1 for observations taken in full.
-        smoothed_, noise_, refined_: with ``refine``, the states without their noise
-            (`Trajectories`), its standard deviation (d,), and how the refinement went.
+        smoothed_, noise_: with ``smoother`` or ``refine`` the states without their noise
+            (`Trajectories`) and its standard deviation (d,).
+        refined_: with ``refine``, how that went.
         solution_: the linear solve: status, residual, seconds of each stage.
         n_features_in_, feature_names_in_: the coordinates.
 
@@ -95,6 +98,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         prior: Prior | None = None,
         robust: Huber | None = None,
         refine: Shooting | None = None,
+        smoother: Smoother | None = None,
     ) -> None:
         self.kernel = kernel
         self.ridge = ridge
@@ -105,6 +109,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         self.prior = prior
         self.robust = robust
         self.refine = refine
+        self.smoother = smoother
 
     def fit(self, x: Any, t: Any = None) -> Self:
         """Fit to trajectories.
@@ -210,15 +215,16 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _keep_states(self, fitted: Fitted, trajectories: Trajectories) -> None:
-        """Keep what a refinement says of the states; forget that of an older fit."""
+        """Keep what smoother and refinement say of the states; forget that of an older fit."""
         for name in ("smoothed_", "noise_", "refined_"):
             self.__dict__.pop(name, None)
-        refined, field = fitted.refined, fitted.field
+        smoothed, refined, field = fitted.smoothed, fitted.refined, fitted.field
+        if smoothed is not None:
+            self.smoothed_, self.noise_ = smoothed.trajectories, smoothed.noise
         if refined is not None:
             self.refined_ = refined
-            self.smoothed_ = replace(
-                trajectories, states=refined.states * field.scale + field.shift
-            )
+            states = refined.states * field.scale + field.shift
+            self.smoothed_ = replace(trajectories, states=states)
             self.noise_ = refined.noise * field.scale
 
     def _plan(self) -> Plan:

@@ -23,6 +23,7 @@ from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
 from vectorfield.prior import Drift, Prior, centred
 from vectorfield.robust import Huber
 from vectorfield.shooting import Refined, Shooting
+from vectorfield.smoothing import Smoothed, Smoother
 from vectorfield.trajectories import Trajectories
 
 __all__ = ["Fitted", "Plan", "Prepared", "as_operator"]
@@ -50,6 +51,7 @@ class Plan(Settings):
     rule: Rule = field(default_factory=Trapezoid)
     noise: Noise = field(default_factory=White)
     prior: Prior | None = None
+    smoother: Smoother | None = None
     refine: Shooting | None = None
     robust: Huber | None = None
     standardize: bool = True
@@ -61,6 +63,7 @@ class Plan(Settings):
             ("rule", Rule, False),
             ("noise", Noise, False),
             ("prior", Prior, True),
+            ("smoother", Smoother, True),
             ("refine", Shooting, True),
             ("robust", Huber, True),
             ("solver", Solver, True),
@@ -77,6 +80,10 @@ class Plan(Settings):
 
     def prepare(self, trajectories: Trajectories) -> Prepared:
         """Do what does not depend on the ridge."""
+        observed = trajectories
+        smoothed = None if self.smoother is None else self.smoother(trajectories)
+        if smoothed is not None:
+            trajectories = smoothed.trajectories
         operator = as_operator(self.kernel)
         shift, scale = self._standardisation(operator, trajectories.states)
         scaled = dataclasses.replace(trajectories, states=(trajectories.states - shift) / scale)
@@ -93,7 +100,9 @@ class Plan(Settings):
                 covariance=covariance,
             )
         kernel = operator.resolved(occupations.nodes)
-        return Prepared(self, scaled, occupations, covariance, kernel, drift, shift, scale)
+        return Prepared(
+            self, observed, smoothed, occupations, covariance, kernel, drift, shift, scale
+        )
 
     def fit(self, trajectories: Trajectories) -> Fitted:
         """Learn the field; SolveError where the linear system cannot be solved."""
@@ -123,6 +132,7 @@ class Fitted:
         residuals: y - L f, (S, d), in the units of the data.
         weights: (S,) those of the robust fit, 1 elsewhere.
         regression: the linear fit, before any refinement.
+        smoothed: what the smoother made of the trajectories; None without.
         refined: what `Shooting` found, in standardised coordinates; None without.
     """
 
@@ -133,6 +143,7 @@ class Fitted:
     residuals: Any
     weights: np.ndarray
     regression: Regression
+    smoothed: Smoothed | None
     refined: Refined | None
 
 
@@ -142,7 +153,8 @@ class Prepared:
 
     Attributes:
         plan: the plan.
-        trajectories: in the coordinates of the fit, (x - shift) / scale.
+        observed: the trajectories, in the units of the data.
+        smoothed: what the smoother made of them.
         occupations: the observations, the prior taken out.
         covariance: Sigma.
         kernel: nothing left open.
@@ -151,7 +163,8 @@ class Prepared:
     """
 
     plan: Plan
-    trajectories: Trajectories
+    observed: Trajectories
+    smoothed: Smoothed | None
     occupations: Occupations
     covariance: sp.csr_array
     kernel: OperatorKernel
@@ -213,11 +226,14 @@ class Prepared:
             warnings.warn(regression.solution.detail, SolveWarning, stacklevel=4)
         if plan.prior is not None:
             info["prior"] = repr(plan.prior)
+        if plan.smoother is not None:
+            info["smoother"] = repr(plan.smoother)
         expansion, norm, residuals = regression.expansion, regression.norm, regression.residuals
         refined = None
         if plan.refine is not None:
-            shift = ridge * len(self.occupations)
-            refined = plan.refine(expansion, self.trajectories, shift, self.known)
+            states = (self.observed.states - self.shift) / self.scale
+            scaled = dataclasses.replace(self.observed, states=states)
+            refined = plan.refine(expansion, scaled, ridge * len(self.occupations), self.known)
             expansion = refined.expansion
             norm = float(np.sqrt(np.sum(expansion.coefficients**2)))  # type: ignore[attr-defined]
             nodes = self.occupations.nodes
@@ -232,6 +248,7 @@ class Prepared:
             residuals * self.scale,
             weights,
             regression,
+            self.smoothed,
             refined,
         )
 
@@ -241,7 +258,7 @@ class Prepared:
             expansion=expansion,
             shift=self.shift,
             scale=self.scale,
-            feature_names=self.trajectories.feature_names,
+            feature_names=self.observed.feature_names,
             info=MappingProxyType(info or {}),
             prior=self.drift,
         )
