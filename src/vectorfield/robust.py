@@ -60,7 +60,8 @@ class Huber(Settings):
         threshold: > 0. With 1.345 the fit of one feature keeps 95 % of its efficiency under normal
             errors.
         iterations: the most rounds after the plain fit.
-        tolerance: largest change of a weight at which they count as settled.
+        tolerance: largest change of a weight at which they count as settled. ``field_.info`` says
+            in ``rounds`` how many fits there were, and in ``settled`` whether this was reached.
 
     Example:
         >>> import numpy as np, vectorfield as vf

@@ -18,6 +18,8 @@ from vectorfield.trajectories import Trajectories
 
 __all__ = ["AffineDrift", "LinearPrior"]
 
+SAFE = 1e-8  # ridges from here on bound the condition number of the normal equations enough
+
 
 @dataclass(frozen=True, eq=False)
 class AffineDrift(Drift):
@@ -117,15 +119,32 @@ class LinearPrior(Prior):
         )
         columns = whitened(columns, covariance)
         design, targets = columns[:, : d + 1], columns[:, d + 1 :]
-        if self.ridge > 0:
-            weight = np.sqrt(self.ridge * len(durations) * np.mean(durations**2))
-            penalty = weight * np.eye(d, d + 1)  # none on the offset
-            design = np.concatenate([design, penalty])
-            targets = np.concatenate([targets, np.zeros((d, d))])
-        solution = scipy.linalg.lstsq(design, targets, lapack_driver="gelsy", check_finite=False)[0]
+        weights = np.full(d + 1, self.ridge * len(durations) * np.mean(durations**2))
+        weights[d] = 0.0  # none on the offset
+        solution = _ridge_solution(design, targets, weights, well_posed=self.ridge >= SAFE)
         like = occupations.nodes
         return AffineDrift(
             matrix=_backend.array_like(scale[:, None] * solution[:d].T / scale, like),
             centre=_backend.array_like(mean, like),
             offset=_backend.array_like(scale * solution[d], like),
         )
+
+
+def _ridge_solution(
+    design: np.ndarray, targets: np.ndarray, weights: np.ndarray, *, well_posed: bool
+) -> np.ndarray:
+    """Return the minimiser c of |design c - targets|^2 + sum_i weights_i |c_i|^2.
+
+    Normal equations, refined once, are matrix products; a pivoted QR takes ten times as long and
+    is for systems that may be singular.
+    """
+    if not well_posed:
+        design = np.concatenate([design, np.diag(np.sqrt(weights))])
+        targets = np.concatenate([targets, np.zeros((len(weights), targets.shape[1]))])
+        return np.asarray(scipy.linalg.lstsq(design, targets, lapack_driver="gelsy")[0])
+    normal = design.T @ design
+    normal[np.diag_indices_from(normal)] += weights
+    factor = scipy.linalg.cho_factor(normal)
+    value = scipy.linalg.cho_solve(factor, design.T @ targets)
+    left = design.T @ (targets - design @ value) - weights[:, None] * value
+    return np.asarray(value + scipy.linalg.cho_solve(factor, left))

@@ -158,7 +158,9 @@ class MeanReverting(Prior):
     Args:
         rate: in 1 / time, >= 0. None fits it by least squares to the observations, all
             features in units of their standard deviations, and takes 0 where it would be
-            negative (the data then leave their mean, and there is no prior).
+            negative (the data then leave their mean, and there is no prior). Data that circle for
+            long within bounds go away from their mean as often as back, and the fitted rate is
+            close to zero: give one, such as the inverse of the time in which the states change.
         width: None for the mean of all; else the width of the weights, in standard deviations of
             each feature.
         count: with a width, the most training states that are averaged; a random choice of them.
