@@ -41,6 +41,7 @@ from vectorfield.simulate import Outcome, Simulation, rollout, simulate
 from vectorfield.smoothing import SplineSmoother, noise_level
 from vectorfield.tables import read_splits, read_trajectories, write_splits, write_trajectories
 from vectorfield.trajectories import Splits, Trajectories, Trajectory
+from vectorfield.tuning import Report, Search
 
 __version__ = "0.1.0"
 
@@ -52,6 +53,8 @@ __all__ = [
     "ModelFileError",
     "Outcome",
     "Plan",
+    "Report",
+    "Search",
     "Shooting",
     "Simulation",
     "SimulationError",

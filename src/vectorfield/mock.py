@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import replace
 from typing import Any, Self
 
@@ -11,10 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vectorfield import _backend
-from vectorfield._errors import DataError, SolveError
+from vectorfield._errors import DataError, SolveError, SolveWarning
 from vectorfield._intake import is_frame
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel
-from vectorfield.linalg import Solver
+from vectorfield.linalg import Solver, Status
 from vectorfield.metrics import evaluate
 from vectorfield.occupation import Noise, Rule, Trapezoid, White
 from vectorfield.plan import Fitted, Plan
@@ -25,6 +26,7 @@ from vectorfield.simulate import rollout, simulate
 from vectorfield.smoothing import Smoother
 from vectorfield.tables import states_from_frame
 from vectorfield.trajectories import Trajectories, as_trajectories
+from vectorfield.tuning import Search
 
 __all__ = ["MOCK"]
 
@@ -39,7 +41,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
     matrix, N^3 / 3 for one factorisation that serves all d coordinates, O(N^2 d) to solve; memory
     one N x N matrix.
 
-    The settings here are taken as given; nothing is tuned.
+    Settings are taken as given, unless there is a ``search`` for those left out.
 
     Args:
         kernel: a scalar kernel, or an operator-valued one such as `Separable`. By default
@@ -59,6 +61,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         robust: `Huber` for data with outliers; all observations count in full by default.
         refine: `Shooting` for noisy snapshots: the fit goes on with whole windows of the
             trajectories, whose states are estimated along; for kernels with features.
+        search: `Search`, to have all that is None chosen on held-out trajectories; without it
+            what is left out has the defaults named here.
         smoother: `SplineSmoother` to fit to smoothed states; none by default.
 
     Attributes:
@@ -70,6 +74,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         smoothed_, noise_: with ``smoother`` or ``refine`` the states without their noise
             (`Trajectories`) and its standard deviation (d,).
         refined_: with ``refine``, how that went.
+        report_: with ``search``, what was tried and chosen (`Report`); ``report_.best.plan`` has
+            every setting.
         solution_: the linear solve: status, residual, seconds of each stage.
         n_features_in_, feature_names_in_: the coordinates.
 
@@ -99,6 +105,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         robust: Huber | None = None,
         refine: Shooting | None = None,
         smoother: Smoother | None = None,
+        search: Search | None = None,
     ) -> None:
         self.kernel = kernel
         self.ridge = ridge
@@ -110,14 +117,17 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         self.robust = robust
         self.refine = refine
         self.smoother = smoother
+        self.search = search
 
-    def fit(self, x: Any, t: Any = None) -> Self:
+    def fit(self, x: Any, t: Any = None, *, validation: Any = None) -> Self:
         """Fit to trajectories.
 
         Args:
             x: one (n, d) array, a list of (n_i, d) arrays, a `Trajectories`, or a long table with
                 columns ``trajectory``, ``time`` and the features.
             t: for arrays: the step, one array of times, or a list of them.
+            validation: trajectories on which a search judges; a `Trajectories`, a table, or a pair
+                of such states and times. Without any it holds out some of the others.
 
         Raises:
             DataError: the data cannot be used; the message names trajectory, row and remedy.
@@ -127,7 +137,17 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         """
         plan = self._plan()
         trajectories = as_trajectories(x, t)
-        self.__dict__.pop("field_", None)  # a fit that fails leaves none, not that of older data
+        for name in ("field_", "report_"):  # a fit that fails leaves none, not that of older data
+            self.__dict__.pop(name, None)
+        if self.search is None and validation is not None:
+            raise ValueError(
+                "validation trajectories are for a search: pass search=vf.Search(), or leave them "
+                "out"
+            )
+        if self.search is not None:
+            held = None if validation is None else _as_validation(validation)
+            self.report_ = self.search(plan, self._left_open(), trajectories, held)
+            plan = self.report_.best.plan
         try:
             fitted = plan.fit(trajectories)
         except SolveError as error:
@@ -135,6 +155,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             raise
         self.field_ = fitted.field
         self.solution_ = fitted.regression.solution
+        if self.solution_.status is Status.ILL_CONDITIONED and self.search is None:
+            warnings.warn(self.solution_.detail, SolveWarning, stacklevel=2)  # else it was judged
         self.kernel_, self.ridge_ = fitted.kernel, fitted.ridge
         self.rkhs_norm_ = fitted.norm
         self.observation_weights_ = fitted.weights
@@ -227,10 +249,23 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             self.smoothed_ = replace(trajectories, states=states)
             self.noise_ = refined.noise * field.scale
 
+    def _left_open(self) -> frozenset[str]:
+        names = ("kernel", "ridge", "rule", "noise", "prior", "smoother", "refine")
+        return frozenset(name for name in names if getattr(self, name) is None)
+
     def _plan(self) -> Plan:
         chosen = self.get_params(deep=False)
+        search = chosen.pop("search")
+        if search is not None and not isinstance(search, Search):
+            raise TypeError(f"search must be a Search such as vf.Search(), got {search!r}")
         defaults = {"kernel": Gaussian(), "rule": Trapezoid(), "noise": White()}
         for name, value in defaults.items():
             if chosen[name] is None:
                 chosen[name] = value
         return Plan(**chosen)
+
+
+def _as_validation(value: Any) -> Trajectories:
+    if isinstance(value, tuple) and len(value) == 2:
+        return as_trajectories(*value)
+    return as_trajectories(value)

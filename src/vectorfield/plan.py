@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,11 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from vectorfield import _backend
-from vectorfield._errors import SolveError, SolveWarning
+from vectorfield._errors import SolveError
 from vectorfield._settings import Settings, check_real
 from vectorfield.field import VectorField
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel, Separable
-from vectorfield.linalg import Problem, Regression, Solver, Status, prepare
+from vectorfield.linalg import Problem, Regression, Solver, prepare
 from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
 from vectorfield.prior import Drift, Prior, centred
 from vectorfield.robust import Huber
@@ -131,7 +130,7 @@ class Fitted:
         norm: |g| in the kernel's space.
         residuals: y - L f, (S, d), in the units of the data.
         weights: (S,) those of the robust fit, 1 elsewhere.
-        regression: the linear fit, before any refinement.
+        regression: the linear fit, before any refinement; its solution says how well it went.
         smoothed: what the smoother made of the trajectories; None without.
         refined: what `Shooting` found, in standardised coordinates; None without.
     """
@@ -194,8 +193,11 @@ class Prepared:
         """Yield the linear fits, neither robust nor refined, for many ridges."""
         return self.problem.path(ridges)
 
-    def solve(self, ridge: float) -> Fitted:
-        """Fit for a ridge, with all that the plan asks for."""
+    def solve(self, ridge: float, *, choose: bool = False) -> Fitted:
+        """Fit for a ridge, with all that the plan asks for.
+
+        With ``choose`` a refinement goes on to the ridge of the highest marginal likelihood.
+        """
         plan, weights = self.plan, np.ones(len(self.occupations))
         info: dict[str, Any] = {
             "ridge": ridge,
@@ -222,8 +224,6 @@ class Prepared:
                 f"{regression.solution.detail}",
                 regression.solution,
             )
-        if regression.solution.status is Status.ILL_CONDITIONED:
-            warnings.warn(regression.solution.detail, SolveWarning, stacklevel=4)
         if plan.prior is not None:
             info["prior"] = repr(plan.prior)
         if plan.smoother is not None:
@@ -233,7 +233,9 @@ class Prepared:
         if plan.refine is not None:
             states = (self.observed.states - self.shift) / self.scale
             scaled = dataclasses.replace(self.observed, states=states)
-            refined = plan.refine(expansion, scaled, ridge * len(self.occupations), self.known)
+            count = len(self.occupations)
+            own = ridge if plan.refine.ridge is None else plan.refine.ridge
+            refined = plan.refine(expansion, scaled, own * count, self.known, choose=choose)
             expansion = refined.expansion
             norm = float(np.sqrt(np.sum(expansion.coefficients**2)))  # type: ignore[attr-defined]
             nodes = self.occupations.nodes

@@ -160,7 +160,8 @@ def test_the_best_shift_is_where_the_likelihood_is_highest():
     system = assemble(expansion, expansion.features, windows, starts, weights=ones, substeps=1)
     flat = expansion.coefficients.T.reshape(-1)
     count = (windows.count - len(windows)) * 2
-    shift = best_shift(system, flat, count)
+    shift = best_shift(system, flat, count, 1e-3)
+    assert shift == best_shift(system, flat, count, shift)  # where it stays
 
     def likelihood(shift):  # of the targets B c + r, white noise and prior covariance I / shift
         values, _basis = np.linalg.eigh(system.matrix)
@@ -172,7 +173,7 @@ def test_the_best_shift_is_where_the_likelihood_is_highest():
         least += shift * solved @ solved
         return -0.5 * (np.log1p(np.maximum(values, 0.0) / shift).sum() + count * np.log(least))
 
-    assert likelihood(shift) > max(likelihood(2.0 * shift), likelihood(0.5 * shift))
+    assert likelihood(shift) > max(likelihood(3.2 * shift), likelihood(shift / 3.2))
     assert factor(-np.eye(2), 0.5) is None
 
 
@@ -198,7 +199,7 @@ def test_a_field_of_the_space_is_recovered_from_coarse_clean_samples():
     refined = vf.MOCK(Monomials(1), 1e-12, refine=vf.Shooting(6), **options).fit(data)
     x = np.random.default_rng(1).normal(size=(50, 2))
     before, after = (np.abs(m.predict(x) - x @ matrix.T).max() for m in (plain, refined))
-    assert after < 2e-4 < 2e-2 < before  # what is left is that of Runge-Kutta in 16 substeps
+    assert after < 1e-3 < 2e-2 < before  # what is left is that of Runge-Kutta in 8 substeps
 
 
 def thinned(data, seed=0):

@@ -33,9 +33,8 @@ __all__ = ["Refined", "Shooting"]
 
 FIRST = 10  # samples in the first windows; longer ones begin where shorter ones ended
 GROWTH = 3
-FINEST = 16  # substeps between samples
+FINEST = 8  # substeps between samples
 DAMPINGS = 8
-LEAP = 100.0  # the most by which a step changes the ridge
 NARROWEST = 1e-3  # the least noise of a feature beside the mean of all
 
 
@@ -77,6 +76,8 @@ class Shooting(Settings):
             the data better until errors grow along them, as in chaotic flows.
         iterations: the most steps for each length of window.
         tolerance: stop where a step lowers the objective by less than this part of it.
+        ridge: that of this fit, which the noise of the samples asks for; None for that of the
+            regression from which it starts.
 
     Example:
         >>> import numpy as np, vectorfield as vf
@@ -96,8 +97,11 @@ class Shooting(Settings):
     samples: int | None = 20
     iterations: int = 12
     tolerance: float = 1e-4
+    ridge: float | None = None
 
     def __post_init__(self) -> None:
+        if self.ridge is not None:
+            check_real("ridge", self.ridge, above=0.0)
         if self.samples is not None:
             check_integer("samples", self.samples, at_least=2)
         check_integer("iterations", self.iterations, at_least=1)
@@ -212,8 +216,7 @@ class _State:
         flat = current.T.reshape(-1) if current.ndim == 2 else current
         if self._choose and self._damping <= self._shift:  # near enough for a linear model
             count = (self._windows.count - len(self._windows)) * len(self._weights)
-            best = best_shift(system, flat, count)
-            self._shift = min(max(best, self._shift / LEAP), self._shift * LEAP)
+            self._shift = best_shift(system, flat, count, self._shift)
             before = self._objective(self._expansion, self._paths)
         for _ in range(DAMPINGS):
             lower = factor(system.matrix, self._shift + self._damping)

@@ -1,0 +1,168 @@
+"""The bench: plans fitted to folds of the data, at any size, and judged on what was held out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from vectorfield._errors import DataError, SolveError
+from vectorfield.plan import Plan, Prepared
+from vectorfield.tuning.folds import Fold, thin
+from vectorfield.tuning.heldout import HeldOut
+from vectorfield.tuning.objectives import Objective
+from vectorfield.tuning.trials import Trial
+
+__all__ = ["Bench", "ridge_unit"]
+
+
+def ridge_unit(prepared: Prepared) -> float:
+    """Return the ridge of level 1, at which ridge N is mean(h^2) mean k(z, z).
+
+    Levels do not depend on the scale of the kernel, on units or on the number of data.
+    """
+    return 1e3 * prepared.default_ridge()
+
+
+class Bench:
+    """Fits and judges candidates.
+
+    Args:
+        folds: the splits of the data.
+        objective: what is made of the errors.
+        lengths: samples of the windows to judge on.
+        unit: (d,) in units of which errors are measured.
+        most: samples held out that are judged on at the sizes of a screening.
+    """
+
+    def __init__(
+        self,
+        folds: Sequence[Fold],
+        objective: Objective,
+        lengths: tuple[int, ...],
+        unit: np.ndarray,
+        *,
+        estimate: bool,
+        most: int = 1500,
+    ) -> None:
+        self.folds, self.objective, self.lengths = list(folds), objective, lengths
+        share = max(1, most // len(self.folds))
+        self._small = [HeldOut(thin(f.held, share), lengths, unit, estimate) for f in self.folds]
+        self._whole = [HeldOut(f.held, lengths, unit, estimate) for f in self.folds]
+        self._thinned: dict[int, list[Any]] = {}
+        self.steps = int(np.mean([(f.train.lengths - 1).sum() for f in self.folds]))
+        self.trials: list[Trial] = []
+
+    def null(self) -> np.ndarray:
+        """Return the mean null error of a window of each level."""
+        totals = np.concatenate([h.null() for h in self._whole], axis=1).sum(axis=1)
+        counts = [sum(len(h.levels[j].windows) for h in self._whole) for j in range(len(totals))]
+        return np.asarray(totals / np.asarray(counts))
+
+    def judge(
+        self,
+        plan: Plan,
+        levels: Sequence[float],
+        stage: str,
+        *,
+        steps: int | None = None,
+        whole: bool = False,
+        evidence: bool = False,
+    ) -> list[Trial]:
+        """Fit the plan for all ridge levels on every fold, and return a trial for each level.
+
+        ``steps`` is how many steps of the data are used, all by default; ``whole`` judges on all
+        that was held out.
+        """
+        began = perf_counter()
+        held = self._whole if whole else self._small
+        columns: list[np.ndarray] = []
+        status = ["ok"] * len(levels)
+        used = list(levels)
+        observations = []
+        for number, (train, judge) in enumerate(zip(self.train(steps), held, strict=True)):
+            try:
+                prepared = plan.prepare(train)
+                fits = self._fits(prepared, levels, evidence)
+            except (DataError, SolveError, ValueError, MemoryError, TypeError) as error:
+                status = [f"{type(error).__name__}: {error}"] * len(levels)
+                break
+            observations.append(len(prepared.occupations))
+            found = np.full((len(levels), len(self.lengths), judge.count), np.inf)
+            good = [j for j, (expansion, _) in enumerate(fits) if not isinstance(expansion, str)]
+            if good:
+                found[good] = judge.errors(
+                    [fits[j][0] for j in good], prepared.shift, prepared.scale, prepared.known
+                )
+            for j, (expansion, level) in enumerate(fits):
+                used[j] = level if number == 0 else float(np.sqrt(used[j] * level))
+                if isinstance(expansion, str):
+                    status[j] = expansion
+            columns.append(found)
+        null = np.concatenate([h.null() for h in held], axis=1)
+        seconds = (perf_counter() - began) / len(levels)
+        trials = []
+        for j in range(len(levels)):
+            errors, score, spread = None, float("inf"), float("nan")
+            ratios = (float("inf"),) * len(self.lengths)
+            if status[j] == "ok":
+                errors = np.concatenate([c[j] for c in columns], axis=1)
+            if errors is not None and not np.isfinite(errors).all():
+                errors, status[j] = None, "left behind by other ridges"
+            if errors is not None:
+                score, spread = self.objective.score(errors, null)
+                ratios = tuple((errors.sum(axis=1) / np.maximum(null.sum(axis=1), 1e-300)).tolist())
+            size = int(np.mean(observations)) if observations else 0
+            trials.append(
+                Trial(
+                    plan=plan,
+                    level=levels[j],
+                    refined_level=None if plan.refine is None else used[j],
+                    stage=stage,
+                    observations=size,
+                    score=score,
+                    spread=spread,
+                    ratios=ratios,
+                    errors=errors,
+                    status=status[j],
+                    seconds=seconds,
+                )
+            )
+        self.trials += trials
+        return trials
+
+    def train(self, steps: int | None) -> list[Any]:
+        """Return the training part of each fold, thinned to that many steps."""
+        key = -1 if steps is None or steps >= self.steps else steps
+        if key not in self._thinned:
+            whole = [fold.train for fold in self.folds]
+            self._thinned[key] = whole if key < 0 else [thin(t, key) for t in whole]
+        return self._thinned[key]
+
+    def _fits(
+        self, prepared: Prepared, levels: Sequence[float], evidence: bool
+    ) -> list[tuple[Any, float]]:
+        """Return an expansion, or why there is none, and the ridge level, for each level.
+
+        The level of refined fits is that of the refinement.
+        """
+        unit, plan = ridge_unit(prepared), prepared.plan
+        if plan.refine is None and plan.robust is None:
+            order = np.argsort(levels)[::-1]  # a ridge too small for one is too small below
+            fits = prepared.path([levels[j] * unit for j in order])
+            linear: list[tuple[Any, float]] = [("not tried", level) for level in levels]
+            for j, fit in zip(order, fits, strict=True):
+                good = fit.expansion is not None and fit.solution.status.ok
+                linear[j] = (fit.expansion if good else fit.solution.status.name, levels[j])
+                if not good:
+                    break
+            return linear
+        found = []
+        count = len(prepared.occupations)
+        for level in levels:
+            fitted = prepared.solve(level * unit, choose=evidence)
+            own = level if fitted.refined is None else fitted.refined.shift / count / unit
+            found.append((fitted.field.expansion, own))
+        return found

@@ -1,0 +1,83 @@
+"""Who is learned from and who is held out: by trajectory, or by stretches of time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from vectorfield._errors import DataError
+from vectorfield.trajectories import Trajectories
+
+__all__ = ["Fold", "blocks", "folds", "thin"]
+
+
+class Fold(NamedTuple):
+    """A split of the data."""
+
+    train: Trajectories
+    held: Trajectories
+
+
+def folds(
+    train: Trajectories, validation: Trajectories | None, count: int, random_state: int = 0
+) -> list[Fold]:
+    """Return one fold with the validation trajectories, or ``count`` over the trajectories.
+
+    With fewer than two trajectories a fold, each is cut into stretches of time first, so that one
+    long trajectory will do.
+
+    >>> import numpy as np, vectorfield as vf
+    >>> data = vf.Trajectories.from_arrays([np.arange(12.0)[:, None]], 1.0)
+    >>> [(len(fold.train), len(fold.held)) for fold in folds(data, None, 3)]
+    [(2, 1), (2, 1), (2, 1)]
+    """
+    if validation is not None:
+        if validation.feature_names != train.feature_names:
+            raise DataError(
+                f"validation has the features {validation.feature_names}, the training data "
+                f"{train.feature_names}; give both the same columns in the same order"
+            )
+        return [Fold(train, validation)]
+    pieces = train if len(train) >= 2 * count else blocks(train, 2 * count)
+    if len(pieces) < 2:
+        raise DataError(
+            f"{len(train.states)} samples cannot be held out in part; fix kernel and ridge, or "
+            "give more data"
+        )
+    order = np.random.default_rng(random_state).permutation(len(pieces))
+    parts = [np.sort(part) for part in np.array_split(order, min(count, len(pieces)))]
+    everyone = np.arange(len(pieces))
+    return [Fold(pieces[np.setdiff1d(everyone, part)], pieces[part]) for part in parts]
+
+
+def blocks(trajectories: Trajectories, count: int) -> Trajectories:
+    """Cut trajectories into about ``count`` stretches of equal length in samples, at least two."""
+    size = max(4, -(-len(trajectories.states) // count))
+    xs, ts, ids = [], [], []
+    for name, (t, x) in zip(trajectories.ids, trajectories, strict=True):
+        pieces = max(1, round(len(t) / size))
+        cuts = np.linspace(0, len(t), pieces + 1).round().astype(int)
+        for number, (a, b) in enumerate(pairwise(cuts)):
+            if b - a >= 2:
+                xs.append(x[a:b])
+                ts.append(t[a:b])
+                ids.append(f"{name}/{number}" if pieces > 1 else str(name))
+    return Trajectories.from_arrays(xs, ts, ids=ids, feature_names=trajectories.feature_names)
+
+
+def thin(trajectories: Trajectories, steps: int, random_state: int = 0) -> Trajectories:
+    """Return some trajectories, drawn at random, with about that many steps in all.
+
+    Where one trajectory has more, stretches of it are drawn.
+    """
+    total = int((trajectories.lengths - 1).sum())
+    if total <= steps:
+        return trajectories
+    longest = int(trajectories.lengths.max())
+    if longest > steps / 4:
+        trajectories = blocks(trajectories, -(-4 * total // steps))
+    order = np.random.default_rng(random_state).permutation(len(trajectories))
+    until = np.cumsum(trajectories.lengths[order] - 1)
+    return trajectories[np.sort(order[: 1 + int(np.searchsorted(until, steps))])]

@@ -1,0 +1,183 @@
+"""Errors on held-out trajectories, from a sample on over windows of several lengths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vectorfield.kernels.expansion import Expansion
+from vectorfield.shooting import Flow, best_starts, cut, follow
+from vectorfield.shooting.windows import Windows
+from vectorfield.trajectories import Trajectories
+from vectorfield.tuning.bundle import Bundle
+
+__all__ = ["HeldOut", "Level", "levels"]
+
+FINEST = 16
+SETTLED = 0.05  # the share of an error that the integrator may have in it
+CAP = 10.0  # a path that ran away counts as this many times the null model's error
+PASSES = 5
+FEWEST = 3  # fields that are judged on all levels
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Windows of one length of some trajectories, in the units of the data."""
+
+    samples: int
+    windows: Windows
+    owner: np.ndarray
+    null: np.ndarray
+
+
+class HeldOut:
+    """Held-out trajectories, cut into windows of several lengths.
+
+    Args:
+        trajectories: in the units of the data.
+        lengths: samples of the windows of each level.
+        unit: (d,) in units of which errors are measured.
+        estimate: whether each window's start is estimated, by the field that is judged, from all
+            samples of the window. Else it is the first sample.
+    """
+
+    def __init__(
+        self,
+        trajectories: Trajectories,
+        lengths: tuple[int, ...],
+        unit: np.ndarray,
+        estimate: bool = False,
+    ) -> None:
+        self._unit, self._estimate, self._substeps = unit, estimate, 1
+        self.count = len(trajectories)
+        owners = np.repeat(np.arange(self.count), trajectories.lengths)
+        self.levels: list[Level] = []
+        for samples in lengths:
+            windows = cut(trajectories, samples)
+            still = np.broadcast_to(windows.observed[:, :1], windows.observed.shape)
+            null = self._err(windows, still, np.ones(trajectories.d))
+            self.levels.append(Level(samples, windows, owners[windows.places[:, 0]], null))
+
+    def errors(
+        self,
+        expansions: list[Expansion],
+        shift: np.ndarray,
+        scale: np.ndarray,
+        drift: Flow | None = None,
+    ) -> np.ndarray:
+        """Return the sums of Err over the windows of each trajectory: (R, levels, trajectories).
+
+        The fields are in the coordinates (x - shift) / scale. Paths are followed in steps that are
+        halved until the best field's errors do not change. Of many fields, half go on to the next
+        level each time; the others' errors there are infinite.
+        """
+        found = np.full((len(expansions), len(self.levels), self.count), np.inf)
+        alive = np.arange(len(expansions))
+        placed = np.zeros(len(expansions))
+        for j, level in enumerate(self.levels):
+            chosen = [expansions[r] for r in alive]
+            found[alive, j] = self._settled(level, chosen, shift, scale, drift)
+            placed += np.log(np.maximum(found[:, j].sum(axis=1), 1e-300))
+            keep = max(FEWEST, -(-len(alive) // 2))
+            alive = alive[np.argsort(placed[alive], kind="stable")[:keep]]
+        return found
+
+    def _settled(
+        self,
+        level: Level,
+        expansions: list[Expansion],
+        shift: np.ndarray,
+        scale: np.ndarray,
+        drift: Flow | None,
+    ) -> np.ndarray:
+        found = self._measure(level, expansions, shift, scale, drift)
+        while self._substeps < FINEST:
+            totals = found.sum(axis=1)
+            best = int(np.argmin(totals))
+            self._substeps *= 2
+            finer = float(self._measure(level, [expansions[best]], shift, scale, drift).sum())
+            if abs(finer - totals[best]) <= SETTLED * finer:
+                self._substeps //= 2
+                break
+            found = self._measure(level, expansions, shift, scale, drift)
+        return found
+
+    def null(self) -> np.ndarray:
+        """Return the same of the model that stands still, (levels, trajectories)."""
+        return np.stack([self._by_owner(level, level.null[None])[0] for level in self.levels])
+
+    def _measure(
+        self,
+        level: Level,
+        expansions: list[Expansion],
+        shift: np.ndarray,
+        scale: np.ndarray,
+        drift: Flow | None,
+    ) -> np.ndarray:
+        """Return the errors of one level, (R, trajectories)."""
+        bundle, count, windows = Bundle(expansions, drift), len(expansions), level.windows
+        observed = (windows.observed - shift) / scale
+        start = np.tile(observed[:, 0], (1, count))
+        if self._estimate and level.samples > 2:
+            start = self._estimated(expansions, observed, windows, drift)
+        paths = follow(bundle, start, windows.steps, self._substeps)
+        paths = paths.reshape(len(windows), paths.shape[1], count, -1)
+        scaled = Windows(observed, windows.steps, windows.present, windows.places)
+        errors = np.stack([self._err(scaled, paths[:, :, r], scale) for r in range(count)])
+        errors = np.where(np.isfinite(errors), errors, np.inf)
+        return self._by_owner(level, np.minimum(errors, CAP * self._worst(level)))
+
+    def _estimated(
+        self,
+        expansions: list[Expansion],
+        observed: np.ndarray,
+        windows: Windows,
+        drift: Flow | None,
+    ) -> np.ndarray:
+        found = []
+        scaled = Windows(observed, windows.steps, windows.present, windows.places)
+        weights = np.ones(observed.shape[2])
+        for expansion in expansions:
+            flow, start = Bundle([expansion], drift), observed[:, 0]
+            paths = follow(flow, start, windows.steps, self._substeps)
+            error, reach = self._err(scaled, paths, weights), np.ones(len(windows))
+            for _ in range(PASSES):
+                step = best_starts(flow, scaled, start, weights, self._substeps) - start
+                trial = start + reach[:, None] * step
+                paths = follow(flow, trial, windows.steps, self._substeps)
+                after = self._err(scaled, paths, weights)
+                better = after < error  # not so where a path has run away
+                start = np.where(better[:, None], trial, start)
+                error = np.where(better, after, error)
+                reach = np.where(better, 1.0, 0.25 * reach)
+            found.append(start)
+        return np.concatenate(found, axis=1)
+
+    def _err(self, windows: Windows, paths: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """Return Err of each window, of states in units of ``scale`` / ``unit``."""
+        with np.errstate(all="ignore"):
+            gap = (paths - windows.observed) * (scale / self._unit)
+            squared = np.einsum("nkd,nkd->nk", gap, gap) * windows.present
+            skip = 0 if self._estimate else 1  # the first sample is then no longer given
+            weight = np.concatenate([windows.steps[:, :1], windows.steps], axis=1)
+            return np.asarray(np.sqrt((squared[:, skip:] * weight[:, skip:]).sum(axis=1)))
+
+    @staticmethod
+    def _worst(level: Level) -> np.ndarray:
+        return np.asarray(np.maximum(level.null, level.null.mean()))
+
+    def _by_owner(self, level: Level, errors: np.ndarray) -> np.ndarray:
+        """Return sums over the windows of each trajectory, (R, trajectories)."""
+        value = np.zeros((len(errors), self.count))
+        for r, row in enumerate(errors):
+            value[r] = np.bincount(level.owner, row, minlength=self.count)
+        return value
+
+
+def levels(trajectories: Trajectories) -> tuple[int, ...]:
+    """Return lengths of windows: a step, a tenth, a third and all of the typical trajectory."""
+    length = int(np.median(trajectories.lengths))
+    longest = int(trajectories.lengths.max())
+    wanted = {2, max(2, round(length / 10) + 1), max(2, round(length / 3) + 1), longest}
+    return tuple(sorted(wanted))

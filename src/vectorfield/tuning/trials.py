@@ -1,0 +1,152 @@
+"""What a search tried, and how it went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vectorfield.plan import Plan
+
+__all__ = ["Report", "Trial"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One plan, judged on held-out trajectories.
+
+    Attributes:
+        plan: the plan, without a ridge while the search goes on.
+        level: the ridge, in units of `ridge_unit`.
+        refined_level: that of the refinement, where there is one.
+        stage: where in the search.
+        observations: how many observations it was fitted to, the mean over the folds.
+        score: what the objective makes of the errors; smaller is better, and the model that stands
+            still has 1.
+        spread: standard error of the score over held-out trajectories.
+        ratios: error over that of the null model for each length of window; infinite scores are
+            those of plans that could not be fitted.
+        errors: (levels, trajectories) sums of Err over the windows.
+        status: "ok", or why there is no score.
+        seconds: what it took; many ridges together are counted once.
+    """
+
+    plan: Plan
+    level: float
+    refined_level: float | None
+    stage: str
+    observations: int
+    score: float
+    spread: float
+    ratios: tuple[float, ...]
+    errors: np.ndarray | None
+    status: str
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a score."""
+        return bool(np.isfinite(self.score))
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What `Search` found. Print it for a table.
+
+    Attributes:
+        best: the trial that was chosen.
+        runner_up: the best trial of another kernel, loss, prior or refinement; None if there is
+            none at the same stage.
+        trials: all trials, in their order.
+        lengths: samples of the windows of each level.
+        null: error of the null model for each length, the mean over windows.
+        noise: (d,) the estimated noise of the snapshots, in units of the data.
+        folds: how many.
+        seconds: wall time of the search.
+        notes: what the user should know.
+
+    Example:
+        >>> import numpy as np, vectorfield as vf
+        >>> t = np.linspace(0.0, 6.0, 61)
+        >>> xs = [a * np.stack([np.cos(t), -np.sin(t)], axis=1) for a in (0.5, 1.0, 1.5, 2.0)]
+        >>> report = vf.MOCK(vf.kernels.Linear(), search=vf.Search(folds=2)).fit(xs, t).report_
+        >>> report.best.score < 1e-3
+        True
+    """
+
+    best: Trial
+    runner_up: Trial | None
+    trials: tuple[Trial, ...]
+    lengths: tuple[int, ...]
+    null: tuple[float, ...]
+    noise: np.ndarray
+    folds: int
+    seconds: float
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def skill(self) -> float:
+        """1 - Err / null Err over the longest held-out windows."""
+        return 1.0 - self.best.ratios[-1]
+
+    def frame(self) -> list[dict[str, Any]]:
+        """Return one dictionary a trial, for a table of pandas or polars."""
+        rows = []
+        for trial in self.trials:
+            plan = trial.plan
+            rows.append(
+                {
+                    "stage": trial.stage,
+                    "score": trial.score,
+                    "spread": trial.spread,
+                    "kernel": repr(plan.kernel),
+                    "level": trial.level,
+                    "rule": repr(plan.rule),
+                    "noise": repr(plan.noise),
+                    "prior": repr(plan.prior),
+                    "smoother": repr(plan.smoother),
+                    "refine": repr(plan.refine),
+                    "observations": trial.observations,
+                    "seconds": trial.seconds,
+                    "status": trial.status,
+                }
+            )
+        return rows
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.trials)} trials in {self.seconds:.1f} s, {self.folds} "
+            f"{'fold' if self.folds == 1 else 'folds'}; errors on held-out trajectories over the "
+            "null model's",
+            "",
+        ]
+        heads = ["", "score", "+-", *(f"{k} samples" for k in self.lengths)]
+        rows = [["null model", "1", "", *(f"({v:.3g})" for v in self.null)]]
+        named = [("chosen", self.best)]
+        if self.runner_up is not None:
+            named.append(("runner-up", self.runner_up))
+        for name, trial in named:
+            shares = [f"{v:.3g}" for v in trial.ratios]
+            rows.append([name, f"{trial.score:.3g}", f"{trial.spread:.1g}", *shares])
+        widths = [max(len(row[j]) for row in [heads, *rows]) for j in range(len(heads))]
+        lines += [
+            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True))
+            for row in [heads, *rows]
+        ]
+        lines.append("")
+        lines += [f"{name}: {describe(trial.plan)}" for name, trial in named]
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join(line.rstrip() for line in lines)
+
+    __repr__ = __str__
+
+
+def describe(plan: Plan) -> str:
+    """Return the settings that are not left out, in a line."""
+    parts = [repr(plan.kernel), f"ridge={plan.ridge:.3g}" if plan.ridge else "ridge by formula"]
+    for name in ("rule", "noise", "prior", "smoother", "refine", "robust"):
+        value = getattr(plan, name)
+        if value is not None:
+            parts.append(f"{name}={value!r}")
+    return ", ".join(parts)
