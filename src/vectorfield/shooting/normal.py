@@ -174,8 +174,9 @@ def _turned(paths: Linearised, rows: slice) -> np.ndarray:
     n, gaps, d = carry.shape[:3]
     turned = np.empty((n, gaps + 1, d, d))
     turned[:, 0] = np.eye(d)
-    for k in range(gaps):
-        turned[:, k + 1] = carry[:, k] @ turned[:, k]
+    with np.errstate(all="ignore"):  # paths that run away; whoever asks looks
+        for k in range(gaps):
+            turned[:, k + 1] = carry[:, k] @ turned[:, k]
     return turned
 
 
@@ -195,7 +196,8 @@ def _sensitivities(
         kicks = gain.transpose(0, 1, 3, 2, 4).reshape(n, gaps, d, stages * d) @ wide
     moved = np.empty((n, gaps + 1, d, kicks.shape[3]))
     moved[:, 0] = 0.0
-    for k in range(gaps):
-        np.matmul(carry[:, k], moved[:, k], out=moved[:, k + 1])
-        moved[:, k + 1] += kicks[:, k]
+    with np.errstate(all="ignore"):
+        for k in range(gaps):
+            np.matmul(carry[:, k], moved[:, k], out=moved[:, k + 1])
+            moved[:, k + 1] += kicks[:, k]
     return moved, _turned(paths, rows)

@@ -37,6 +37,7 @@ UNEVEN = 3.0  # steps differ by more than this factor: rules of high order ampli
 COEFFICIENTS = 1400  # the most that shooting is tried with
 FEATURES = 250
 FEW, MANY = 200, 600  # features in place of exact fits to noisy data: to screen, and at the end
+LONGEST = 80  # samples of windows whose starts are estimated
 WINDOWS = (60, 20)  # samples; whole trajectories too where they are longer
 
 
@@ -123,6 +124,7 @@ class _Run:
         self._unit = np.where(spread > 0, spread, 1.0)
         self._splits = splits
         self._bench = self._make_bench(estimate=False)
+        self._estimated = self._make_bench(estimate=True)
         self._small = 4 * SMALL if self._noisy else SMALL  # features cost less than exact fits
         self._ladder = NOISY if self._noisy else CLEAN
         self._plan = self._base(plan)
@@ -139,6 +141,7 @@ class _Run:
             finalists[0],
             next(iter(finalists[1:]), None),
         )
+        bench = self._bench if len(chosen.ratios) == len(self._lengths) else self._estimated
         final = replace(chosen, plan=self._with_ridge(chosen))
         if runner is not None:
             runner = replace(runner, plan=self._with_ridge(runner))
@@ -161,8 +164,8 @@ class _Run:
             best=final,
             runner_up=runner,
             trials=tuple(self._trials),
-            lengths=self._lengths,
-            null=tuple(self._bench.null().tolist()),
+            lengths=bench.lengths,
+            null=tuple(bench.null().tolist()),
             noise=self._noise,
             folds=len(self._splits),
             seconds=perf_counter() - self._began,
@@ -309,7 +312,7 @@ class _Run:
         count = min(FEATURES, COEFFICIENTS // d, max(20, self._bench.steps // 8))
         if count < 3 * d or not finalists[0].ok:
             return None
-        bench = self._make_bench(estimate=True)
+        bench = self._estimated
         longest = int(np.median(self._train.lengths))
         window = min(WINDOWS[0], longest)
         plain = self._judged(bench, finalists[0].plan, [finalists[0].level])
@@ -434,9 +437,10 @@ class _Run:
         return [trial.level * step**k for k in range(span, -span - 1, -1) if span] or [trial.level]
 
     def _make_bench(self, estimate: bool) -> Bench:
-        return Bench(
-            self._splits, self._search.objective, self._lengths, self._unit, estimate=estimate
-        )
+        lengths = self._lengths
+        if estimate:  # over longer windows a start is hard to find, however good the field
+            lengths = tuple(k for k in lengths if k <= LONGEST) or lengths[:1]
+        return Bench(self._splits, self._search.objective, lengths, self._unit, estimate=estimate)
 
     def _base(self, plan: Plan) -> Plan:
         """Set open parts to what the noise suggests."""
