@@ -99,8 +99,7 @@ def _gaussian(model: vf.MOCK) -> Gaussian:
 def _search(name: str, data: vf.datasets.Dataset) -> vf.MOCK:
     """Return the model of the lowest validation Err, its settings from the grids above."""
     candidates = [
-        _model(name, length, ridge, rule)
-        for length, ridge, rule in product(LENGTHS, RIDGES, RULES)
+        _model(name, length, ridge, rule) for length, ridge, rule in product(LENGTHS, RIDGES, RULES)
     ]
     for count, kept in ROUNDS:
         ranked = []
