@@ -349,15 +349,24 @@ def pair(seeds: int, jobs: int) -> None:
         chosen = np.argmin(validation, axis=2)
         tuned = np.take_along_axis(test, chosen[..., None], axis=2)[..., 0].mean(axis=0)
         lines.append([*cell, *(f"{value:.1e}" for value in tuned), f"{tuned[0] / tuned[1]:.1f}"])
-        for (length, ridge), scalar, free in zip(grid, *test.mean(axis=0), strict=True):
+        for seed, (length, ridge), scalar, free in each(test, grid):
             fits = np.log([scalar / PAPER["scalar"], free / PAPER["divergence-free"]])
             if np.abs(fits).max() < np.log(1.5):
-                near.append([*cell, length, f"{ridge:g}", f"{scalar:.1e}", f"{free:.1e}"])
+                near.append([*cell, seed, length, f"{ridge:g}", f"{scalar:.1e}", f"{free:.1e}"])
     header = ["starts", "step", "trajectories", "Err scalar", "Err divergence-free"]
     print(f"each tuned on its own, mean over {seeds} seeds")
     print(table([*header, "gain"], lines))
-    print("\nboth with one length scale and ridge, within a factor of 1.5 of the paper's pair")
-    print(table([*header[:3], "length scale", "ridge", *header[3:]], near))
+    tried = len(tasks) * len(grid)
+    print("\none data set, one length scale and ridge for both, within a factor of 1.5 of the")
+    print(f"paper's pair: {len(near)} of {tried}")
+    print(table([*header[:3], "seed", "length scale", "ridge", *header[3:]], near))
+
+
+def each(test: np.ndarray, grid: list[tuple]) -> Iterator[tuple]:
+    """Give seed, settings and both Errs of test (seeds, laws, grid), one after the other."""
+    for seed, (scalars, frees) in enumerate(test):
+        for settings, scalar, free in zip(grid, scalars, frees, strict=True):
+            yield seed, settings, scalar, free
 
 
 def pair_errors(task: tuple[str, float, int, int]) -> list[list[list[float]]]:
