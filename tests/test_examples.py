@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -59,6 +60,44 @@ def test_gridsearch_chooses_on_folds_of_trajectories(tmp_path):
     assert text.startswith("rank  skill")
 
 
+def test_pendulum_laws_keep_the_energy(tmp_path):
+    text = output("pendulum_laws", tmp_path)
+    number = r"(\d\S*)"
+
+    def row(size, law):
+        found = re.search(rf" {size}  {law} +\S+ +\S+ +{number} +{number} +(\S.*)", text)
+        assert found, text
+        return float(found[1]), float(found[2]), found[3]
+
+    for law in ("divergence-free", "Hamiltonian"):
+        assert row(60, law)[0] < 2e-6
+    assert row(60, "scalar")[0] < 2e-6
+    assert float(row(60, "divergence-free")[2]) < 1e-4
+    scalar, free = row(6, "scalar"), row(6, "divergence-free")
+    assert free[0] < scalar[0] / 2
+    assert float(free[2]) < float(scalar[2]) / 100
+    assert figure(r"their fields differ by (\S+)\.\n", text) < 1e-5
+    assert figure(r"off by (\S+) over the test", text) < 1e-4
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_drifters_are_followed_better_than_standing_still(tmp_path):
+    text = output("drifters", tmp_path)
+
+    def row(name):
+        found = re.search(rf"{name} +(\S+) +(\S+) +(\S+) +(\S+)", text)
+        assert found, text
+        return [float(value) for value in found.groups()]
+
+    null = row("null model")
+    for law in ("scalar", "divergence-free", "sum of both parts"):
+        folds, err, one_err, skill = row(law)
+        assert all(np.less([folds, err, one_err], null[:3]))
+        assert skill > 0.1
+    assert figure(r"divergence-free +\S+ +\S+ +\S+ +\S+ +(\S+)", text) < 1e-12
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_every_example_is_tested_here_or_run_by_make():
-    tested = {"pendulum", "dataframe", "gridsearch", "demo"}
+    tested = {"pendulum", "dataframe", "gridsearch", "demo", "pendulum_laws", "drifters"}
     assert {path.stem for path in EXAMPLES.glob("*.py")} == tested
