@@ -9,6 +9,7 @@ import numpy as np
 from vectorfield.kernels.expansion import Expansion
 from vectorfield.shooting import Flow, best_starts, cut, follow
 from vectorfield.shooting.windows import Windows
+from vectorfield.smoothing import SplineSmoother
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.bundle import Bundle
 
@@ -29,6 +30,7 @@ class Level:
     windows: Windows
     owner: np.ndarray
     null: np.ndarray
+    guess: np.ndarray  # (n, d) where to look for starts from, if they are estimated
 
 
 class HeldOut:
@@ -53,11 +55,14 @@ class HeldOut:
         self.count = len(trajectories)
         owners = np.repeat(np.arange(self.count), trajectories.lengths)
         self.levels: list[Level] = []
+        near = SplineSmoother()(trajectories).trajectories if estimate else trajectories
+        guess = np.asarray(near.states)
         for samples in lengths:
             windows = cut(trajectories, samples)
             still = np.broadcast_to(windows.observed[:, :1], windows.observed.shape)
             null = self._err(windows, still, np.ones(trajectories.d))
-            self.levels.append(Level(samples, windows, owners[windows.places[:, 0]], null))
+            first = windows.places[:, 0]
+            self.levels.append(Level(samples, windows, owners[first], null, guess[first]))
 
     def errors(
         self,
@@ -120,7 +125,8 @@ class HeldOut:
         observed = (windows.observed - shift) / scale
         start = np.tile(observed[:, 0], (1, count))
         if self._estimate and level.samples > 2:
-            start = self._estimated(expansions, observed, windows, drift)
+            guess = (level.guess - shift) / scale
+            start = self._estimated(expansions, observed, windows, guess, drift)
         paths = follow(bundle, start, windows.steps, self._substeps)
         paths = paths.reshape(len(windows), paths.shape[1], count, -1)
         scaled = Windows(observed, windows.steps, windows.present, windows.places)
@@ -133,13 +139,14 @@ class HeldOut:
         expansions: list[Expansion],
         observed: np.ndarray,
         windows: Windows,
+        guess: np.ndarray,
         drift: Flow | None,
     ) -> np.ndarray:
         found = []
         scaled = Windows(observed, windows.steps, windows.present, windows.places)
         weights = np.ones(observed.shape[2])
         for expansion in expansions:
-            flow, start = Bundle([expansion], drift), observed[:, 0]
+            flow, start = Bundle([expansion], drift), guess
             paths = follow(flow, start, windows.steps, self._substeps)
             error, reach = self._err(scaled, paths, weights), np.ones(len(windows))
             for _ in range(PASSES):
