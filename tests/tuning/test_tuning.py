@@ -265,3 +265,18 @@ def test_the_same_search_twice_is_the_same():
     assert [t.score for t in first.trials] == [t.score for t in second.trials]
     assert first.best.plan == second.best.plan
     assert first.best.plan.kernel.length_scale is not None
+
+
+def test_a_law_that_was_asked_for_is_kept():
+    data, _ = orbits(6, 30, noise=0.02)
+    model = vf.MOCK(vf.kernels.DivergenceFree(Gaussian(2.0)), search=Search(folds=2)).fit(data)
+    assert {trial.plan.prior for trial in model.report_.trials} == {None}
+    jacobian = model.field_.jacobian(data.states[:20])
+    assert np.abs(np.trace(jacobian, axis1=1, axis2=2)).max() < 1e-10 * np.abs(jacobian).max()
+
+
+def test_pairs_without_a_field_are_not_made_worse():
+    xs = [np.random.default_rng(i).normal(size=(2, 3)) for i in range(12)]
+    report = vf.MOCK(search=Search()).fit(xs, 1.0).report_
+    assert report.best.score < 1.1
+    assert all(1e-18 <= trial.level <= 1e8 for trial in report.trials)

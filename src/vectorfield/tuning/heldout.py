@@ -102,7 +102,8 @@ class HeldOut:
             best = int(np.argmin(totals))
             self._substeps *= 2
             finer = float(self._measure(level, [expansions[best]], shift, scale, drift).sum())
-            if abs(finer - totals[best]) <= SETTLED * finer:
+            wild = finer > 0.5 * CAP * level.null.sum()  # capped errors are alike at any step
+            if not wild and abs(finer - totals[best]) <= SETTLED * finer:
                 self._substeps //= 2
                 break
             found = self._measure(level, expansions, shift, scale, drift)

@@ -12,7 +12,19 @@ import numpy as np
 from vectorfield import _backend
 from vectorfield._errors import DataError
 from vectorfield._progress import report
-from vectorfield.kernels import Gaussian, Monomials, OperatorKernel, ScalarKernel
+from vectorfield.kernels import (
+    CurlFree,
+    DivergenceFree,
+    Equivariant,
+    Gaussian,
+    Gradient,
+    Hamiltonian,
+    Monomials,
+    OperatorKernel,
+    OperatorScaled,
+    OperatorSum,
+    ScalarKernel,
+)
 from vectorfield.occupation import SnapshotNoise, Trapezoid
 from vectorfield.plan import Plan
 from vectorfield.prior import MeanReverting
@@ -30,6 +42,9 @@ if TYPE_CHECKING:
     from vectorfield.tuning.search import Search
 
 __all__ = ["Run"]
+
+LAWS = (CurlFree, DivergenceFree, Equivariant, Gradient, Hamiltonian, OperatorScaled, OperatorSum)
+LOWEST, HIGHEST = 1e-18, 1e8  # ridge levels
 
 NOISY = tuple(10.0**k for k in range(3, -6, -1))  # ridge levels; see `ridge_unit`
 CLEAN = tuple(10.0**k for k in range(0, -17, -2))
@@ -57,6 +72,9 @@ class Run:
         for part in (train, validation):
             if part is not None and not _backend.is_numpy(part.states):
                 raise DataError("Search runs on NumPy arrays; pass the states as such")
+        law = getattr(plan.kernel, "energy", None) is not None
+        if "kernel" not in left_open and (law or isinstance(plan.kernel, LAWS)):
+            left_open -= {"prior"}  # with one, the law would hold for the learned rest alone
         self._search, self._open, self._train = search, left_open, train
         splits = folds(train, validation, search.folds, search.random_state)
         if (train.lengths - 1).sum() > CHEAP:
@@ -202,6 +220,8 @@ class Run:
         for factor in (2.0, 0.5):
             while isinstance(best.plan.prior, MeanReverting) and "prior" in self._open:
                 prior = candidates.faster(best.plan.prior, factor)
+                if (prior.rate or 0.0) * self._facts.step > 1.0:
+                    break  # back within a step: no rate that the data could tell
                 plan = replace(best.plan, prior=prior)
                 found = self._rank(
                     [self._try(plan, self._near(best), "rates", self._small, done=0.6)]
@@ -309,7 +329,7 @@ class Run:
         while best.ok and len(ladder) > 1 and best.level in (max(ladder), min(ladder)):
             factor = 10.0 if best.level == max(ladder) else 0.1  # an optimum at the end: go on
             level = best.level * factor
-            if not 1e-18 <= level <= 1e8 or self._out_of_time():
+            if not LOWEST <= level <= HIGHEST or self._out_of_time():
                 break
             more = self._bench.judge(plan, [level], stage, steps=steps, whole=whole)
             self._trials += more
@@ -371,7 +391,8 @@ class Run:
 
     def _near(self, trial: Trial, span: int = 2) -> list[float]:
         step = 10.0 if self._noisy else 100.0
-        return [trial.level * step**k for k in range(span, -span - 1, -1) if span] or [trial.level]
+        near = [trial.level * step**k for k in range(span, -span - 1, -1)]
+        return [v for v in near if LOWEST <= v <= HIGHEST] or [trial.level]
 
     def _make_bench(self, estimate: bool) -> Bench:
         lengths = self._lengths
