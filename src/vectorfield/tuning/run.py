@@ -31,7 +31,7 @@ from vectorfield.prior import MeanReverting
 from vectorfield.shooting import Shooting
 from vectorfield.smoothing import SplineSmoother
 from vectorfield.trajectories import Trajectories
-from vectorfield.tuning import candidates
+from vectorfield.tuning import candidates, reversion
 from vectorfield.tuning.bench import Bench, ridge_unit
 from vectorfield.tuning.folds import folds
 from vectorfield.tuning.heldout import levels
@@ -49,6 +49,7 @@ LOWEST, HIGHEST = 1e-18, 1e8  # ridge levels
 NOISY = tuple(10.0**k for k in range(3, -6, -1))  # ridge levels; see `ridge_unit`
 CLEAN = tuple(10.0**k for k in range(0, -17, -2))
 SMALL, MEDIUM = 1200, 4000  # steps of the data that a screening and its second round use
+JOINTLY = 6000  # samples held out that choices among returning fields are judged on
 CHEAP = 3000  # steps up to which all folds are used
 COEFFICIENTS = 1400  # the most that shooting is tried with
 FEATURES = 250
@@ -77,6 +78,7 @@ class Run:
             left_open -= {"prior"}  # with one, the law would hold for the learned rest alone
         self._search, self._open, self._train = search, left_open, train
         splits = folds(train, validation, search.folds, search.random_state)
+        self._every = splits
         if (train.lengths - 1).sum() > CHEAP:
             splits = splits[:1]
         self._lengths = levels(splits[0].held)
@@ -94,6 +96,7 @@ class Run:
         """Search, and say what was found."""
         kernels = self._kernels()
         best = self._screen(kernels)
+        best = self._revert(best)
         best = self._vary(best)
         finalists = self._grow(best)
         chosen, runner = self._refine(finalists) or (
@@ -193,6 +196,36 @@ class Run:
                     if found and found[0].score < best.score:
                         best, place, moved = found[0], at, True
                         break
+        return best
+
+    def _revert(self, best: Trial) -> Trial:
+        """Fields that return to the data, where rollouts of others go astray.
+
+        From there on all data count: what is to be told apart differs by little.
+        """
+        if not ({"kernel", "ridge", "prior"} <= self._open and reversion.applies(best)):
+            return best
+        before = self._bench, self._small, self._splits
+        self._splits = self._every
+        self._bench = self._make_bench(estimate=False, most=JOINTLY)
+        self._small = max(self._small, self._bench.steps)
+        plain = self._rank([self._try(best.plan, self._near(best), "returning", None, done=0.35)])
+        nodes = best.plan.prepare(self._bench.train(None)[0]).occupations.nodes
+        noises = candidates.noises(True) if "noise" in self._open else [best.plan.noise]
+        found = reversion.walk(
+            lambda plan, levels: self._try(plan, levels, "returning", None, done=0.4),
+            best.plan,
+            self._ladder[::2],
+            middle=float(Gaussian().resolved(nodes).length_scale),  # type: ignore[arg-type]
+            step=self._facts.step,
+            noises=noises[::-1],
+            features=FEW,
+            stop=self._out_of_time,
+        )
+        ranked = self._rank([[t] for t in [*plain, found] if t is not None])
+        if found is not None and ranked and ranked[0] is found:
+            return found
+        self._bench, self._small, self._splits = before
         return best
 
     def _vary(self, best: Trial) -> Trial:
@@ -394,12 +427,17 @@ class Run:
         near = [trial.level * step**k for k in range(span, -span - 1, -1)]
         return [v for v in near if LOWEST <= v <= HIGHEST] or [trial.level]
 
-    def _make_bench(self, estimate: bool) -> Bench:
+    def _make_bench(self, estimate: bool, most: int = 1500) -> Bench:
         lengths = self._lengths
         if estimate:  # over longer windows a start is hard to find, however good the field
             lengths = tuple(k for k in lengths if k <= LONGEST) or lengths[:1]
         return Bench(
-            self._splits, self._search.objective, lengths, self._facts.unit, estimate=estimate
+            self._splits,
+            self._search.objective,
+            lengths,
+            self._facts.unit,
+            estimate=estimate,
+            most=most,
         )
 
     def _base(self, plan: Plan) -> Plan:
