@@ -28,6 +28,7 @@ from vectorfield.tuning.budget import Budget
 from vectorfield.tuning.folds import folds
 from vectorfield.tuning.heldout import levels
 from vectorfield.tuning.judge import Judge, ranked
+from vectorfield.tuning.objectives import Both, Objective, Windowed
 from vectorfield.tuning.survey import survey
 from vectorfield.tuning.tasks import CLEAN, NOISY, Task, near
 from vectorfield.tuning.trials import Trial
@@ -133,12 +134,16 @@ class Context:
         return ranked(self.judge(self.bench, batch, done=done))
 
     def widen(self, held: int) -> None:
-        """Judge on all folds from now on, with all data for training and ``held`` samples held out.
+        """Judge on all folds from now on, fitted to all of the data, ``held`` samples held out.
 
-        Scores from before do not compare with those that follow.
+        In place of windows of all lengths (`Windowed`) single steps and whole trajectories count
+        (`Both`). Scores from before do not compare with those that follow.
         """
+        objective = self.search.objective
         self.splits = self._all_splits
-        self.bench = self._bench(estimate=False, most=held)
+        if isinstance(objective, Windowed):
+            self.lengths, objective = (self.lengths[0], self.lengths[-1]), Both()
+        self.bench = self._bench(estimate=False, most=held, objective=objective)
         self.small = max(self.small, self.bench.steps)
 
     def near(self, trial: Trial, span: int = 2) -> tuple[float, ...]:
@@ -179,13 +184,13 @@ class Context:
         ridge = 1.0 if plan.ridge is None else plan.ridge
         return ridge / ridge_unit(plan.prepare(self.bench.train(steps)[0]))
 
-    def _bench(self, estimate: bool, most: int = MOST) -> Bench:
+    def _bench(self, estimate: bool, most: int = MOST, objective: Objective | None = None) -> Bench:
         lengths = self.lengths
         if estimate:  # over longer windows a start is hard to find, however good the field
             lengths = tuple(k for k in lengths if k <= LONGEST) or lengths[:1]
         return Bench(
             self.splits,
-            self.search.objective,
+            objective or self.search.objective,
             lengths,
             self.facts.unit,
             estimate=estimate,

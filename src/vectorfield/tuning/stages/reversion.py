@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from vectorfield.kernels import Gaussian, Laplace, Matern, ScalarKernel
-from vectorfield.occupation import Noise
+from vectorfield.occupation import Noise, SnapshotNoise, White
 from vectorfield.plan import Plan
 from vectorfield.prior import MeanReverting
 from vectorfield.tuning import candidates
@@ -23,7 +23,8 @@ RATES = (0.03, 0.1, 0.3)  # times the time between samples
 FASTEST = 1.0  # within a step back at the mean: no faster rate could be told from it
 WIDTH, NARROWEST, WIDEST = 0.3, 0.02, 4.0  # of the median distance of states
 POINTS = 300  # states averaged
-GAIN = 5e-4  # of the score: what less is not worth another step
+GAIN = 2e-3  # of the score: what gains less is not worth another step
+LEVELS = (100.0, 10.0, 1.0)  # of the ridge; three are all followed to the end
 FACTORS = (2.0, 2.0**0.5)
 
 
@@ -93,18 +94,23 @@ def return_to_data(context: Context, best: Sequence[Trial]) -> list[Trial]:
     Where noise or what was not measured hides most of where trajectories go, a field that goes
     back to the data is a far better thing to shrink to than one that stands still. With it the best
     ridge is another, and so is the best kernel: a prior added to a kernel and a ridge that were
-    chosen without gains a part of what there is. All of the data and all folds are used, also
-    by the stages that follow: what is to be told apart differs by little.
+    chosen without gains a part of what there is.
+
+    All of the data and all folds are used, also by the stages that follow: what is to be told apart
+    differs by little. By default single steps and whole trajectories count: windows between
+    them tell how long a field follows the data, which none does here.
     """
     first = best[0]
     if not context.open >= CHOSEN or not _astray(first):
         return list(best)
+    before = context.bench, context.splits, context.lengths, context.small
     context.widen(JUDGED)
     ladder = context.near(first)
     plain = context.try_all([(first.plan, ladder)], "returning", None, done=0.42)
     found = _walk(context, first.plan)
     if found is None or (plain and plain[0].score <= found.score):
-        return plain or [first]
+        context.bench, context.splits, context.lengths, context.small = before
+        return list(best)
     context.jointly = CHOSEN | {"noise"}
     return [found, *plain]
 
@@ -122,7 +128,7 @@ def _walk(context: Context, base: Plan) -> Trial | None:
     nodes = base.prepare(context.bench.train(None)[0]).occupations.nodes
     middle = float(Gaussian().resolved(nodes).length_scale)  # type: ignore[arg-type]
     step = context.facts.step
-    noises = list(candidates.noises(True))[::-1] if "noise" in context.open else [base.noise]
+    noises = [White(), SnapshotNoise(0.1)] if "noise" in context.open else [base.noise]
 
     def tried(places: Sequence[Place], levels: Sequence[float]) -> list[Trial]:
         tasks = ((place.plan(base, step, middle), levels) for place in places)
@@ -130,7 +136,7 @@ def _walk(context: Context, base: Plan) -> Trial | None:
 
     kernel = _kernels(middle)[0]
     grid = [Place(kernel, rate, width, noises[0]) for width in (None, WIDTH) for rate in RATES]
-    start = tried(grid, context.ladder[::2])
+    start = tried(grid, LEVELS)
     if not start or not start[0].ok:
         return None
     best = start[0]
