@@ -127,7 +127,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 columns ``trajectory``, ``time`` and the features.
             t: for arrays: the step, one array of times, or a list of them.
             validation: trajectories on which a search judges; a `Trajectories`, a table, or a pair
-                of such states and times. Without any it holds out some of the others.
+                of such states and times. Without any it holds out some of the others. With
+                ``Search(pool=True)`` they are learned from as well, and folds over all are judged.
 
         Raises:
             DataError: the data cannot be used; the message names trajectory, row and remedy.
@@ -146,6 +147,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             )
         if self.search is not None:
             held = None if validation is None else _as_validation(validation)
+            trajectories, held = self.search.parts(trajectories, held)
             self.report_ = self.search(plan, self._left_open(), trajectories, held)
             plan = self.report_.best.plan
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from vectorfield._settings import Settings, check_integer, check_real
 from vectorfield.plan import Plan
 from vectorfield.trajectories import Trajectories
+from vectorfield.tuning.folds import pooled
 from vectorfield.tuning.objectives import Objective, Windowed
 from vectorfield.tuning.run import run
 from vectorfield.tuning.trials import Report
@@ -32,6 +33,10 @@ class Search(Settings):
         folds: how many, where there are no validation trajectories; large data have one.
         max_time: seconds after which no further trial begins; None for no limit.
         random_state: seed of who is held out.
+        pool: take validation trajectories for more training data: all are judged on in turn, by
+            folds, and the final fit has all of them. A choice made on a small validation part
+            may be off by more than the plans differ. Without, validation trajectories are judged
+            on and never learned from.
 
     Example:
         >>> import numpy as np, vectorfield as vf
@@ -46,6 +51,7 @@ class Search(Settings):
     folds: int = 4
     max_time: float | None = None
     random_state: int = 0
+    pool: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.objective, Objective):
@@ -56,6 +62,16 @@ class Search(Settings):
         if self.max_time is not None:
             check_real("max_time", self.max_time, above=0.0)
         check_integer("random_state", self.random_state, at_least=0)
+        if not isinstance(self.pool, bool):
+            raise TypeError(f"pool must be True or False, got {self.pool!r}")
+
+    def parts(
+        self, train: Trajectories, validation: Trajectories | None
+    ) -> tuple[Trajectories, Trajectories | None]:
+        """Return what is learned from and what is judged on: with ``pool`` all, and None."""
+        if not self.pool or validation is None:
+            return train, validation
+        return pooled(train, validation), None
 
     def __call__(
         self,
@@ -66,6 +82,8 @@ class Search(Settings):
     ) -> Report:
         """Choose the parts of ``plan`` named in ``left_open``; the others stay as they are.
 
-        ``report.best.plan`` has all parts, its ridge that for fitting all of ``train``.
+        ``report.best.plan`` has all parts, its ridge that for fitting all of ``train``; with
+        ``pool`` all of what `parts` returns.
         """
+        train, validation = self.parts(train, validation)
         return run(self, plan, left_open, train, validation)
