@@ -10,6 +10,7 @@ import numpy as np
 
 from vectorfield._errors import DataError, SolveError
 from vectorfield.plan import Plan, Prepared
+from vectorfield.tuning.compact import compacted
 from vectorfield.tuning.folds import Fold, thin
 from vectorfield.tuning.heldout import HeldOut
 from vectorfield.tuning.objectives import Objective
@@ -74,7 +75,8 @@ class Bench:
         """Fit the plan for all ridge levels on every fold, and return a trial for each level.
 
         ``steps`` is how many steps of the data are used, all by default; ``whole`` judges on all
-        that was held out. Paths are followed in at least ``substeps`` steps to a step of the data.
+        that was held out, by fits that are exact; else kernels of low rank are fitted by features
+        that lose nothing. Paths are followed in at least ``substeps`` steps to a step of the data.
         Calls do not know of each other: the same arguments give the same trials.
         """
         began = perf_counter()
@@ -87,6 +89,8 @@ class Bench:
         for number, (train, judge) in enumerate(zip(self.train(steps), held, strict=True)):
             try:
                 prepared = plan.prepare(train)
+                if not whole:
+                    prepared = compacted(prepared)
                 fits = self._fits(prepared, levels, evidence)
             except (DataError, SolveError, ValueError, MemoryError, TypeError) as error:
                 status = [f"{type(error).__name__}: {error}"] * len(levels)

@@ -10,7 +10,9 @@ from vectorfield.tuning.budget import Budget
 from vectorfield.tuning.tasks import Task, carry_out
 from vectorfield.tuning.trials import Trial
 
-__all__ = ["Judge", "ranked"]
+__all__ = ["Judge", "best_ridge", "ranked"]
+
+ALIKE = 1.01  # scores that differ by less say nothing
 
 
 class Judge:
@@ -51,7 +53,13 @@ class Judge:
         return max([floor, *(trial.substeps for trial in best if trial.ok)])
 
 
+def best_ridge(group: Sequence[Trial]) -> Trial:
+    """Return the best trial of a ladder of ridges; of those as good to a percent, the largest."""
+    best = min(group, key=lambda t: t.score)
+    alike = [t for t in group if t.score <= ALIKE * best.score]
+    return max(alike, key=lambda t: t.level) if best.ok else best
+
+
 def ranked(groups: Iterable[Sequence[Trial]]) -> list[Trial]:
     """Return the best ridge of each group, best first."""
-    best = [min(group, key=lambda t: t.score) for group in groups if group]
-    return sorted(best, key=lambda t: t.score)
+    return sorted((best_ridge(group) for group in groups if group), key=lambda t: t.score)
