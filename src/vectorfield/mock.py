@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vectorfield import _backend
-from vectorfield._errors import DataError, SolveError, SolveWarning
+from vectorfield._errors import DataError, SearchWarning, SolveError, SolveWarning
 from vectorfield._intake import is_frame
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel
 from vectorfield.linalg import Solver, Status
@@ -132,6 +132,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         Raises:
             DataError: the data cannot be used; the message names trajectory, row and remedy.
             SolveWarning: (a warning) the system was close to singular.
+            SearchWarning: (a warning) nothing was clearly better than the null model on held-out
+                trajectories; the fit is that of the best plan none the less.
             SolveError: the linear system could not be solved; the message gives the condition and
                 the remedy, its ``solution`` the figures.
         """
@@ -148,6 +150,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             held = None if validation is None else _as_validation(validation)
             self.report_ = self.search(plan, self._left_open(), trajectories, held)
             plan = self.report_.best.plan
+            if not self.report_.beats_null:
+                warnings.warn(self.report_.verdict, SearchWarning, stacklevel=2)
         try:
             fitted = plan.fit(trajectories)
         except SolveError as error:
@@ -250,7 +254,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             self.noise_ = refined.noise * field.scale
 
     def _left_open(self) -> frozenset[str]:
-        names = ("kernel", "ridge", "rule", "noise", "prior", "smoother", "refine")
+        names = ("kernel", "ridge", "rule", "noise", "prior", "smoother", "refine", "robust")
         return frozenset(name for name in names if getattr(self, name) is None)
 
     def _plan(self) -> Plan:

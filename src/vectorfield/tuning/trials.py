@@ -90,6 +90,26 @@ class Report:
         """1 - Err / null Err over the longest held-out windows."""
         return 1.0 - self.best.ratios[-1]
 
+    @property
+    def beats_null(self) -> bool:
+        """Whether the chosen plan has a score more than one standard error below 1."""
+        spread = self.best.spread
+        margin = spread if np.isfinite(spread) else 0.0
+        return self.best.ok and self.best.score + margin < 1.0
+
+    @property
+    def verdict(self) -> str:
+        """Say in a sentence how the chosen plan compares with the null model."""
+        if not self.best.ok:
+            return f"no plan could be fitted; {self.best.status}"
+        if not self.beats_null:
+            return (
+                "nothing is clearly better than the null model, x(t) = x(0): the data do not show "
+                f"a field (score {_with_error(self.best.score, self.best.spread)}, that of the "
+                "null model 1)"
+            )
+        return f"score {_with_error(self.best.score, self.best.spread)}, that of the null model 1"
+
     def frame(self) -> list[dict[str, Any]]:
         """Return one dictionary a trial, for a table of pandas or polars."""
         rows = []
@@ -128,7 +148,8 @@ class Report:
             named.append(("runner-up", self.runner_up))
         for name, trial in named:
             shares = [f"{v:.3g}" for v in trial.ratios]
-            rows.append([name, f"{trial.score:.3g}", f"{trial.spread:.1g}", *shares])
+            error = f"{trial.spread:.1g}" if np.isfinite(trial.spread) else ""
+            rows.append([name, f"{trial.score:.3g}", error, *shares])
         widths = [max(len(row[j]) for row in [heads, *rows]) for j in range(len(heads))]
         lines += [
             "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True))
@@ -140,6 +161,11 @@ class Report:
         return "\n".join(line.rstrip() for line in lines)
 
     __repr__ = __str__
+
+
+def _with_error(value: float, error: float) -> str:
+    """Return "value +- error", the error left out where there is none."""
+    return f"{value:.3g}" + (f" +- {error:.1g}" if np.isfinite(error) else "")
 
 
 def describe(plan: Plan) -> str:
