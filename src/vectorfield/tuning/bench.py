@@ -176,10 +176,14 @@ class Bench:
                 if not good:
                     break
             return linear
-        found = []
+        found: list[tuple[Any, float]] = []
         count = len(prepared.occupations)
         for level in levels:
-            fitted = prepared.solve(level * unit, choose=evidence)
+            try:
+                fitted = prepared.solve(level * unit, choose=evidence)
+            except SolveError as error:
+                found.append((error.solution.status.name, level))
+                continue
             own = level if fitted.refined is None else fitted.refined.shift / count / unit
             found.append((fitted.field.expansion, own))
         return found
