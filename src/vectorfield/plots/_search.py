@@ -54,9 +54,7 @@ def search(report: Report, *, most: int = 6, axs: Any = None) -> np.ndarray:
         >>> axs[0].get_xlabel(), axs[0].get_ylabel()
         ('ridge level', 'held-out score')
     """
-    if not isinstance(report, Report):
-        remedy = "; pass its report_" if hasattr(report, "report_") else ""
-        raise TypeError(f"report must be a Report, got {type(report).__name__}{remedy}")
+    _check_report(report)
     check_integer("most", most, at_least=1)
     if axs is None:
         axs = figure((11.5, 4.2)).subplots(1, 3, width_ratios=(1.0, 1.0, 0.8))
@@ -108,6 +106,12 @@ def search(report: Report, *, most: int = 6, axs: Any = None) -> np.ndarray:
     )
     _draw_time(panels[2], report)
     return panels
+
+
+def _check_report(report: Any) -> None:
+    if not isinstance(report, Report):
+        remedy = "; pass its report_" if hasattr(report, "report_") else ""
+        raise TypeError(f"report must be a Report, got {type(report).__name__}{remedy}")
 
 
 def _kinds(trials: Iterable[Trial]) -> dict[str, list[Trial]]:

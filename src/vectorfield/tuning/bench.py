@@ -60,7 +60,6 @@ class Bench:
         self._whole = [HeldOut(f.held, lengths, unit, estimate) for f in self.folds]
         self._thinned: dict[int, list[Any]] = {}
         self.steps = int(np.mean([(f.train.lengths - 1).sum() for f in self.folds]))
-        self.trials: list[Trial] = []
 
     def null(self) -> np.ndarray:
         """Return the mean null error of a window of each level."""
@@ -85,13 +84,16 @@ class Bench:
         steps: int | None = None,
         whole: bool = False,
         evidence: bool = False,
+        substeps: int = 1,
     ) -> list[Trial]:
         """Fit the plan for all ridge levels on every fold and follow the fields: a trial for each.
 
         ``score`` is taken of errors and null errors, (levels of windows, trajectories) each, and
         returns a standard error too. ``steps`` is how many steps of the data are used, all by
-        default; ``whole`` judges on all
-        that was held out.
+        default; ``whole`` judges on all that was held out. Paths are followed in at least
+        ``substeps`` steps to a step of the data. A ridge that one fold leaves behind is not
+        followed on the next. Calls do not know of each other: the same arguments give the same
+        trials.
         """
         began = perf_counter()
         held = self._whole if whole else self._small
@@ -99,6 +101,7 @@ class Bench:
         status = ["ok"] * len(levels)
         used = list(levels)
         observations = []
+        settled = substeps
         for number, (train, judge) in enumerate(zip(self.train(steps), held, strict=True)):
             try:
                 prepared = plan.prepare(train)
@@ -108,11 +111,21 @@ class Bench:
                 break
             observations.append(len(prepared.occupations))
             found = np.full((len(levels), len(self.lengths), judge.count), np.inf)
-            good = [j for j, (expansion, _) in enumerate(fits) if not isinstance(expansion, str)]
+            good = [
+                j
+                for j, (expansion, _) in enumerate(fits)
+                if not isinstance(expansion, str) and all(np.isfinite(c[j]).all() for c in columns)
+            ]
             if good:
-                found[good] = judge.errors(
-                    [fits[j][0] for j in good], prepared.shift, prepared.scale, prepared.known
+                errors_found = judge.errors(
+                    [fits[j][0] for j in good],
+                    prepared.shift,
+                    prepared.scale,
+                    prepared.known,
+                    substeps=substeps,
                 )
+                found[good] = errors_found.sums
+                settled = max(settled, errors_found.substeps)
             for j, (expansion, level) in enumerate(fits):
                 used[j] = level if number == 0 else float(np.sqrt(used[j] * level))
                 if isinstance(expansion, str):
@@ -145,9 +158,9 @@ class Bench:
                     errors=errors,
                     status=status[j],
                     seconds=seconds,
+                    substeps=settled,
                 )
             )
-        self.trials += trials
         return trials
 
     def train(self, steps: int | None) -> list[Any]:

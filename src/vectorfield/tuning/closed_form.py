@@ -87,9 +87,10 @@ class FitItself(Objective):
             prepared = plan.prepare(self._data(bench, plan, options.get("steps")))
             size = len(prepared.occupations)
             found = spectrum(prepared.kernel, prepared.occupations, covariance=prepared.covariance)
-            ridges = ridge_unit(prepared) * np.asarray(levels)
+            ridges = [level * ridge_unit(prepared) for level in levels]
             good = [j for j, ridge in enumerate(ridges) if found.resolves(ridge)]
-            for j, value in zip(good, self.appraise(found, prepared, ridges[good]), strict=True):
+            values = self.appraise(found, prepared, [ridges[j] for j in good])
+            for j, value in zip(good, values, strict=True):
                 worth[j] = value
         except (DataError, SolveError, ValueError, MemoryError, TypeError) as error:
             worth = [Appraisal(status=f"{type(error).__name__}: {error}")] * len(levels)

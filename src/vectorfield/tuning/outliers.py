@@ -35,9 +35,7 @@ def share_of_outliers(prepared: Prepared, ridge: float) -> float:
     (fit,) = prepared.path([ridge])
     if fit.expansion is None:
         return float("nan")
-    weights = Huber(threshold=FAR).weights(
-        fit.residuals, prepared.occupations, prepared.covariance
-    )
+    weights = Huber(threshold=FAR).weights(fit.residuals, prepared.occupations, prepared.covariance)
     return float(np.mean(weights < 1.0))
 
 

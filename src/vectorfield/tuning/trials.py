@@ -30,6 +30,7 @@ class Trial:
         errors: (levels, trajectories) sums of Err over the windows.
         status: "ok", or why there is no score.
         seconds: what it took; many ridges together are counted once.
+        substeps: steps of the integrator in one step of the data that paths were followed with.
     """
 
     plan: Plan
@@ -43,6 +44,7 @@ class Trial:
     errors: np.ndarray | None
     status: str
     seconds: float
+    substeps: int = 1
 
     @property
     def ok(self) -> bool:
@@ -93,22 +95,12 @@ class Report:
     @property
     def beats_null(self) -> bool:
         """Whether the chosen plan has a score more than one standard error below 1."""
-        spread = self.best.spread
-        margin = spread if np.isfinite(spread) else 0.0
-        return self.best.ok and self.best.score + margin < 1.0
+        return beats_null(self.best)
 
     @property
     def verdict(self) -> str:
         """Say in a sentence how the chosen plan compares with the null model."""
-        if not self.best.ok:
-            return f"no plan could be fitted; {self.best.status}"
-        if not self.beats_null:
-            return (
-                "nothing is clearly better than the null model, x(t) = x(0): the data do not show "
-                f"a field (score {_with_error(self.best.score, self.best.spread)}, that of the "
-                "null model 1)"
-            )
-        return f"score {_with_error(self.best.score, self.best.spread)}, that of the null model 1"
+        return verdict(self.best)
 
     def frame(self) -> list[dict[str, Any]]:
         """Return one dictionary a trial, for a table of pandas or polars."""
@@ -126,6 +118,7 @@ class Report:
                     "noise": repr(plan.noise),
                     "prior": repr(plan.prior),
                     "smoother": repr(plan.smoother),
+                    "robust": repr(plan.robust),
                     "refine": repr(plan.refine),
                     "observations": trial.observations,
                     "seconds": trial.seconds,
@@ -161,6 +154,25 @@ class Report:
         return "\n".join(line.rstrip() for line in lines)
 
     __repr__ = __str__
+
+
+def beats_null(trial: Trial) -> bool:
+    """Whether the score is more than one standard error below 1, that of the null model."""
+    margin = trial.spread if np.isfinite(trial.spread) else 0.0
+    return trial.ok and trial.score + margin < 1.0
+
+
+def verdict(trial: Trial) -> str:
+    """Return a sentence on how a trial compares with the null model."""
+    if not trial.ok:
+        return f"no plan could be fitted; {trial.status}"
+    scores = f"score {_with_error(trial.score, trial.spread)}, that of the null model 1"
+    if beats_null(trial):
+        return scores
+    return (
+        "nothing is clearly better than the null model, x(t) = x(0): the data do not show a field "
+        f"({scores})"
+    )
 
 
 def _with_error(value: float, error: float) -> str:
