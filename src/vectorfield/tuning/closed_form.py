@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vectorfield._errors import DataError, SolveError
+from vectorfield._errors import DataError
 from vectorfield._settings import check_integer
 from vectorfield.kernels import ExplicitKernel, Separable
 from vectorfield.linalg import Spectrum, spectrum
@@ -21,7 +21,7 @@ from vectorfield.linalg.whitening import Whitener
 from vectorfield.occupation import IncrementRule, Noise
 from vectorfield.plan import Plan, Prepared, as_operator
 from vectorfield.trajectories import Trajectories
-from vectorfield.tuning.bench import Bench, ridge_unit
+from vectorfield.tuning.bench import FAILURES, Bench, ridge_unit
 from vectorfield.tuning.folds import blocks, thin
 from vectorfield.tuning.objectives import Objective, Windowed, jackknifed
 from vectorfield.tuning.trials import Trial
@@ -92,7 +92,7 @@ class FitItself(Objective):
             values = self.appraise(found, prepared, [ridges[j] for j in good])
             for j, value in zip(good, values, strict=True):
                 worth[j] = value
-        except (DataError, SolveError, ValueError, MemoryError, TypeError) as error:
+        except FAILURES as error:
             worth = [Appraisal(status=f"{type(error).__name__}: {error}")] * len(levels)
         seconds = (perf_counter() - began) / len(levels)
         return [
