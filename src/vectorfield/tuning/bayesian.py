@@ -129,6 +129,7 @@ class BayesianSearch(Searcher):
         )
         with nullcontext() if self.study is None else self.study.open() as record:
             judge, plans = self._minimised(minimise, space, bench, train, record)
+        judge.close()
         chosen = min(range(len(plans)), key=lambda k: judge.trials[k].score)
         reported = self.objective.reported(bench, judge.trials[chosen])
         best = replace(reported, plan=plans[chosen])

@@ -72,6 +72,10 @@ class Judge:
         self._floors[bench] = self._settled(groups, floor)
         return groups
 
+    def close(self) -> None:
+        """Say that the search is over."""
+        self._shown.end()
+
     @staticmethod
     def _settled(groups: Sequence[Sequence[Trial]], floor: int) -> int:
         best = ranked(groups)[:1]
@@ -85,10 +89,11 @@ class _Shown:
         self._budget = budget
         self._count, self._best = 0, float("inf")
         self._done = self._behind = 0.0
+        self._stage = ""
 
     def tell(self, stage: str) -> None:
         """Report how far it is; a limit of time says so too."""
-        self._done = max(self._done, self._budget.share)
+        self._stage, self._done = stage, max(self._done, self._budget.share)
         text = f"{self._count} trials"
         if self._best < float("inf"):
             text += f", best {self._best:.3g}"
@@ -104,6 +109,11 @@ class _Shown:
     def reach(self, until: float) -> None:
         """End a batch."""
         self._behind = max(self._behind, until)
+
+    def end(self) -> None:
+        """End the search."""
+        self._done = 1.0
+        self.tell(self._stage)
 
 
 def ranked(groups: Iterable[Sequence[Trial]]) -> list[Trial]:

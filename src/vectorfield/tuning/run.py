@@ -31,6 +31,7 @@ def run(
         best: list[Trial] = []
         for stage in STAGES:
             best = stage(context, best)
+    context.judge.close()
     chosen, runner = best[0], next(iter(best[1:]), None)
     bench = context.bench if len(chosen.ratios) == len(context.lengths) else context.estimated
 
