@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,13 +27,13 @@ BARE = ("kernel", "features")  # what a wrapping kernel calls the one inside
 def search(report: Report, *, most: int = 6, axs: Any = None) -> np.ndarray:
     """Draw held-out scores by kernel, ridge and length scale, and the time of each stage.
 
-    Left: for each kind of kernel, the scores of its best plan against the ridge, in units of
-    level 1 (see `vectorfield.tuning.bench.ridge_unit`). Middle: the best score for each length
-    scale that was tried, of kinds that have one. In both smaller is better, the dashed line is
-    the null model, and the plan that was chosen and the runner-up have their standard errors.
-    These two were judged last and on more data, so that they need not lie on a line; fits of
-    whole windows are judged from estimated starts and are not on the lines at all. Right: seconds
-    and trials by stage, failed ones in brackets.
+    Left: for each kind of kernel, the best score at each ridge, in units of level 1 (see
+    `vectorfield.tuning.bench.ridge_unit`). Middle: the best score at each length scale, for kinds
+    that have one. In both smaller is better, the dashed line is the null model, and the plan that
+    was chosen and the runner-up have their standard errors. Fits of whole windows are judged from
+    estimated starts and are not on the lines; where one was chosen, both marks are from there.
+    Right: seconds and trials by stage, in brackets those without a score, which failed or were
+    left behind by other ridges after the shorter windows.
 
     Args:
         report: ``model.report_``.
@@ -65,10 +64,8 @@ def search(report: Report, *, most: int = 6, axs: Any = None) -> np.ndarray:
     shown = dict(list(kinds.items())[:most])
     for colour, (name, trials) in zip(COLOURS * most, shown.items(), strict=False):
         style = {"color": colour, "linewidth": 1.4, "marker": "o", "markersize": 3.5}
-        panels[0].plot(*_by_ridge(trials), label=name, **style)
-        lengths, scores = _by_length(trials)
-        if len(lengths):
-            panels[1].plot(lengths, scores, **style)
+        panels[0].plot(*_envelope(trials, _level), label=name, **style)
+        panels[1].plot(*_envelope(trials, _length), **style)
     named = [("chosen", report.best, "*", 13.0)]
     if report.runner_up is not None:
         named.append(("runner-up", report.runner_up, "D", 6.5))
@@ -85,6 +82,7 @@ def search(report: Report, *, most: int = 6, axs: Any = None) -> np.ndarray:
         ax.set_ylim(*_range([t.score for _, t, _, _ in named], shown.values()))
         ax.grid(visible=True, which="major", color="0.92", linewidth=0.7)
         ax.set_axisbelow(True)
+    _plain_ticks(panels[1])
     panels[0].annotate(
         "null model",
         (0.02, 1.0),
@@ -122,27 +120,19 @@ def _kinds(trials: Iterable[Trial]) -> dict[str, list[Trial]]:
     return dict(sorted(found.items(), key=lambda kind: min(t.score for t in kind[1])))
 
 
-def _by_ridge(trials: list[Trial]) -> tuple[np.ndarray, np.ndarray]:
-    """Return levels and scores of the best plan, as it was judged when its score was best."""
-    best = min(trials, key=lambda t: t.score)
-    own = {
-        t.level: t.score
-        for t in trials
-        if t.stage == best.stage and replace(t.plan, ridge=None) == replace(best.plan, ridge=None)
-    }
-    levels = np.array(sorted(own))
-    return levels, np.array([own[level] for level in levels])
-
-
-def _by_length(trials: list[Trial]) -> tuple[np.ndarray, np.ndarray]:
-    """Return length scales and the best score of each."""
+def _envelope(trials: list[Trial], place: Callable[[Trial], float | None]) -> tuple:
+    """Return the places of trials, in order, and the best score at each."""
     found: dict[float, float] = {}
     for trial in trials:
-        length = _length(trial)
-        if length is not None:
-            found[length] = min(trial.score, found.get(length, np.inf))
-    lengths = np.array(sorted(found))
-    return lengths, np.array([found[length] for length in lengths])
+        at = place(trial)
+        if at is not None:
+            found[at] = min(trial.score, found.get(at, np.inf))
+    places = sorted(found)
+    return np.array(places), np.array([found[at] for at in places])
+
+
+def _level(trial: Trial) -> float:
+    return float(f"{trial.level:.6g}")  # powers of ten, however they were come by
 
 
 def _length(trial: Trial) -> float | None:
@@ -168,6 +158,17 @@ def _mark(ax: Axes, at: float, trial: Trial, *, marker: str, size: float, label:
         zorder=6,
         label=label,
     )
+
+
+def _plain_ticks(ax: Axes) -> None:
+    """Label a logarithmic axis of few decades by numbers as they are written by hand."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = ax.get_xlim()
+    few = high < 30.0 * low
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _range(marks: list[float], kinds: Iterable[list[Trial]]) -> tuple[float, float]:
