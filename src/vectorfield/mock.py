@@ -30,6 +30,8 @@ from vectorfield.tuning import Searcher
 
 __all__ = ["MOCK"]
 
+RAISES = 6  # times ten
+
 
 class MOCK(BaseEstimator):  # type: ignore[misc]
     """Learn f in dx/dt = f(x) from trajectories, by regression on occupation kernels.
@@ -152,11 +154,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             plan = self.report_.best.plan
             if not self.report_.beats_null:
                 warnings.warn(self.report_.verdict, SearchWarning, stacklevel=2)
-        try:
-            fitted = plan.fit(trajectories)
-        except SolveError as error:
-            self.solution_ = error.solution
-            raise
+        fitted = self._fitted(plan, trajectories)
         self.field_ = fitted.field
         self.solution_ = fitted.regression.solution
         if self.solution_.status is Status.ILL_CONDITIONED and self.search is None:
@@ -239,6 +237,25 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"{name} is None and has no parameters to set; set {name} first")
             setattr(self, name, current.replace(**changes))
         return self
+
+    def _fitted(self, plan: Plan, trajectories: Trajectories) -> Fitted:
+        """Fit the plan; a ridge that a search chose is raised until the system can be solved.
+
+        That of all data is closer to singular than those of the folds were.
+        """
+        left = RAISES if self.search is not None and self.ridge is None else 0
+        while True:
+            try:
+                fitted = plan.fit(trajectories)
+            except SolveError as error:
+                if left == 0 or plan.ridge is None:
+                    self.solution_ = error.solution
+                    raise
+                left -= 1
+                plan = replace(plan, ridge=10.0 * plan.ridge)
+                self.report_ = self.report_.with_ridge(plan)
+            else:
+                return fitted
 
     def _keep_states(self, fitted: Fitted, trajectories: Trajectories) -> None:
         """Keep what smoother and refinement say of the states; forget that of an older fit."""

@@ -56,14 +56,20 @@ def search(report: Report, *, most: int = 6, axs: Any = None) -> np.ndarray:
     _check_report(report)
     check_integer("most", most, at_least=1)
     if axs is None:
-        axs = figure((11.5, 4.2)).subplots(1, 3, width_ratios=(1.0, 1.0, 0.8))
+        axs = figure((11.5, 4.9)).subplots(1, 3, width_ratios=(1.0, 1.0, 0.8))
     panels = np.asarray(axs, dtype=object).reshape(-1)
     if len(panels) != 3:
         raise ValueError(f"axs has {len(panels)} Axes, expected 3")
     kinds = _kinds([t for t in report.trials if t.ok and t.plan.refine is None])
     shown = dict(list(kinds.items())[:most])
-    for colour, (name, trials) in zip(COLOURS * most, shown.items(), strict=False):
-        style = {"color": colour, "linewidth": 1.4, "marker": "o", "markersize": 3.5}
+    for place, (name, trials) in enumerate(shown.items()):
+        style = {
+            "color": COLOURS[place % len(COLOURS)],
+            "linewidth": 1.5,
+            "marker": "o",
+            "markersize": 3.5,
+            "zorder": 3.0 - place / len(shown),  # the best one on top
+        }
         panels[0].plot(*_envelope(trials, _level), label=name, **style)
         panels[1].plot(*_envelope(trials, _length), **style)
     named = [("chosen", report.best, "*", 13.0)]
@@ -82,7 +88,7 @@ def search(report: Report, *, most: int = 6, axs: Any = None) -> np.ndarray:
         ax.set_ylim(*_range([t.score for _, t, _, _ in named], shown.values()))
         ax.grid(visible=True, which="major", color="0.92", linewidth=0.7)
         ax.set_axisbelow(True)
-    _plain_ticks(panels[1])
+    _set_ticks(panels[0], panels[1])
     panels[0].annotate(
         "null model",
         (0.02, 1.0),
@@ -160,10 +166,12 @@ def _mark(ax: Axes, at: float, trial: Trial, *, marker: str, size: float, label:
     )
 
 
-def _plain_ticks(ax: Axes) -> None:
-    """Label a logarithmic axis of few decades by numbers as they are written by hand."""
+def _set_ticks(ridge: Axes, ax: Axes) -> None:
+    """Few powers of ten for ridges; length scales as they are written by hand."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    ridge.xaxis.set_major_locator(LogLocator(numticks=6))
+    ridge.xaxis.set_minor_formatter(NullFormatter())
     low, high = ax.get_xlim()
     few = high < 30.0 * low
     ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))

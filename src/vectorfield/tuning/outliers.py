@@ -10,6 +10,7 @@ from vectorfield.robust import Huber
 __all__ = ["are_suspect", "share_of_outliers"]
 
 FAR = 5.0  # of normal errors one in two million is as many robust standard deviations away
+MATERIAL = 0.1  # of a typical target: smaller residuals are errors of the quadrature or the kernel
 SHARE = 0.005
 FEWEST = 3
 
@@ -18,8 +19,9 @@ def share_of_outliers(prepared: Prepared, ridge: float) -> float:
     """Return the share of observations whose residual in the linear fit is far out.
 
     Sizes are those of `Huber`, in robust standard deviations: the root mean square over the
-    features, each in units of 1.4826 times its median absolute residual. Far is beyond 5. NaN
-    where the fit fails. Cost: one fit.
+    features, each in units of 1.4826 times its median absolute residual. Far is beyond 5, and
+    beyond a tenth of the median target: on clean data the errors of a good fit have long tails
+    too, where the flow is fast, and are no outliers. NaN where the fit fails. Cost: one fit.
 
     Example:
         >>> import numpy as np, vectorfield as vf
@@ -35,8 +37,10 @@ def share_of_outliers(prepared: Prepared, ridge: float) -> float:
     (fit,) = prepared.path([ridge])
     if fit.expansion is None:
         return float("nan")
-    weights = Huber(threshold=FAR).weights(fit.residuals, prepared.occupations, prepared.covariance)
-    return float(np.mean(weights < 1.0))
+    occupations = prepared.occupations
+    weights = Huber(threshold=FAR).weights(fit.residuals, occupations, prepared.covariance)
+    residual, target = (np.linalg.norm(v, axis=1) for v in (fit.residuals, occupations.targets))
+    return float(np.mean((weights < 1.0) & (residual > MATERIAL * np.median(target))))
 
 
 def are_suspect(share: float, count: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,20 @@ class Report:
     def verdict(self) -> str:
         """Say in a sentence how the chosen plan compares with the null model."""
         return verdict(self.best)
+
+    def with_ridge(self, plan: Plan) -> Report:
+        """Return the report with the plan that was fitted in the end: the best, its ridge raised.
+
+        Where the system of all training data cannot be solved at the ridge that was judged.
+        """
+        ridge, before = plan.ridge or 1.0, self.best.plan.ridge or 1.0
+        note = (
+            f"the ridge was raised to {ridge:.3g}, since the system of all training data is too "
+            "close to singular for the one that was judged"
+        )
+        best = replace(self.best, plan=plan, level=self.best.level * ridge / before)
+        kept = [text for text in self.notes if not text.startswith("the ridge was raised")]
+        return replace(self, best=best, notes=(*kept, note))
 
     def frame(self) -> list[dict[str, Any]]:
         """Return one dictionary a trial, for a table of pandas or polars."""
