@@ -81,6 +81,10 @@ def search(report: Report, *, most: int = 6, axs: Any = None) -> np.ndarray:
             length = _length(trial)
             if length is not None:
                 _mark(panels[1], length, trial, marker=marker, size=size, label=name)
+    if all(_length(t) is None for trials in shown.values() for t in trials):
+        panels[1].set_xlim(0.1, 10.0)  # nothing to show, and a logarithmic axis needs limits
+        panels[1].set_xticks([])
+        panels[1].text(0.5, 0.5, "none", transform=panels[1].transAxes, ha="center", color=NULL)
     for ax in panels[:2]:
         ax.axhline(1.0, color=NULL, linestyle=(0, (4.0, 3.0)), linewidth=1.0, zorder=1)
         ax.set_xscale("log")
@@ -172,11 +176,11 @@ def _set_ticks(ridge: Axes, ax: Axes) -> None:
 
     ridge.xaxis.set_major_locator(LogLocator(numticks=6))
     ridge.xaxis.set_minor_formatter(NullFormatter())
+    ax.xaxis.set_minor_formatter(NullFormatter())
     low, high = ax.get_xlim()
     few = high < 30.0 * low
     ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _range(marks: list[float], kinds: Iterable[list[Trial]]) -> tuple[float, float]:

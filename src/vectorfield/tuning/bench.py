@@ -12,6 +12,7 @@ import numpy as np
 from vectorfield._errors import SolveError
 from vectorfield.plan import Plan, Prepared
 from vectorfield.trajectories import Trajectories
+from vectorfield.tuning.compact import compacted
 from vectorfield.tuning.fingerprint import fingerprint
 from vectorfield.tuning.folds import Fold, thin
 from vectorfield.tuning.heldout import HeldOut
@@ -111,7 +112,8 @@ class Bench:
 
         ``score`` is taken of errors and null errors, (levels of windows, trajectories) each, and
         returns a standard error too. ``steps`` is how many steps of the data are used, all by
-        default; ``whole`` judges on all that was held out. Paths are followed in at least
+        default; ``whole`` judges on all that was held out, by fits that are exact; else kernels of
+        low rank are fitted by features that lose nothing. Paths are followed in at least
         ``substeps`` steps to a step of the data. A ridge that one fold leaves behind is not
         followed on the next. Calls do not know of each other: the same arguments give the same
         trials.
@@ -126,6 +128,8 @@ class Bench:
         for number, (train, judge) in enumerate(zip(self.train(steps), held, strict=True)):
             try:
                 prepared = plan.prepare(train)
+                if not whole:
+                    prepared = compacted(prepared)
                 fits = self._fits(prepared, levels, evidence)
                 good = [
                     j
