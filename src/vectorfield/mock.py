@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vectorfield import _backend
-from vectorfield._errors import DataError, SolveError, SolveWarning
+from vectorfield._errors import DataError, SearchWarning, SolveError, SolveWarning
 from vectorfield._intake import is_frame
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel
 from vectorfield.linalg import Solver, Status
@@ -29,6 +29,8 @@ from vectorfield.trajectories import Trajectories, as_trajectories
 from vectorfield.tuning import Search, Searcher
 
 __all__ = ["MOCK"]
+
+RAISES = 6  # times ten
 
 
 class MOCK(BaseEstimator):  # type: ignore[misc]
@@ -156,6 +158,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         Raises:
             DataError: the data cannot be used; the message names trajectory, row and remedy.
             SolveWarning: (a warning) the system was close to singular.
+            SearchWarning: (a warning) nothing was clearly better than the null model on held-out
+                trajectories; the fit is that of the best plan none the less.
             SolveError: the linear system could not be solved; the message gives the condition and
                 the remedy, its ``solution`` the figures.
         """
@@ -172,11 +176,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             held = None if validation is None else _as_validation(validation)
             self.report_ = search(plan, self._left_open(), trajectories, held)
             plan = self.report_.best.plan
-        try:
-            fitted = plan.fit(trajectories)
-        except SolveError as error:
-            self.solution_ = error.solution
-            raise
+            if not self.report_.beats_null:
+                warnings.warn(self.report_.verdict, SearchWarning, stacklevel=2)
+        fitted = self._fitted(plan, trajectories)
         self.field_ = fitted.field
         self.solution_ = fitted.regression.solution
         if self.solution_.status is Status.ILL_CONDITIONED and search is None:
@@ -261,6 +263,25 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, current.replace(**changes))
         return self
 
+    def _fitted(self, plan: Plan, trajectories: Trajectories) -> Fitted:
+        """Fit the plan; a ridge that a search chose is raised until the system can be solved.
+
+        That of all data is closer to singular than those of the folds were.
+        """
+        left = RAISES if self.search is not None and self.ridge is None else 0
+        while True:
+            try:
+                fitted = plan.fit(trajectories)
+            except SolveError as error:
+                if left == 0 or plan.ridge is None:
+                    self.solution_ = error.solution
+                    raise
+                left -= 1
+                plan = replace(plan, ridge=10.0 * plan.ridge)
+                self.report_ = self.report_.with_ridge(plan)
+            else:
+                return fitted
+
     def _keep_states(self, fitted: Fitted, trajectories: Trajectories) -> None:
         """Keep what smoother and refinement say of the states; forget that of an older fit."""
         for name in ("smoothed_", "noise_", "refined_"):
@@ -275,7 +296,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             self.noise_ = refined.noise * field.scale
 
     def _left_open(self) -> frozenset[str]:
-        names = ("kernel", "ridge", "rule", "noise", "prior", "smoother", "refine")
+        names = ("kernel", "ridge", "rule", "noise", "prior", "smoother", "refine", "robust")
         return frozenset(name for name in names if getattr(self, name) is None)
 
     def _plan(self) -> Plan:

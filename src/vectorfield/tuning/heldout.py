@@ -81,7 +81,12 @@ class HeldOut:
         guess = np.asarray(near.states)
         for samples in lengths:
             windows = cut(trajectories, samples)
-            still = np.broadcast_to(windows.observed[:, :1], windows.observed.shape)
+            start = windows.observed[:, :1]
+            if estimate and samples > 2:  # the null model has its best start too
+                share = self._weights(windows)[:, :, None]
+                start = (share * windows.observed).sum(axis=1) / share.sum(axis=1)
+                start = start[:, None]
+            still = np.broadcast_to(start, windows.observed.shape)
             null = self._err(windows, still, np.ones(trajectories.d))
             first = windows.places[:, 0]
             self.levels.append(Level(samples, windows, owners[first], null, guess[first]))
@@ -173,10 +178,16 @@ class HeldOut:
         """Return Err of each window, of states in units of ``scale`` / ``unit``."""
         with np.errstate(all="ignore"):
             gap = (paths - windows.observed) * (scale / self._unit)
-            squared = np.einsum("nkd,nkd->nk", gap, gap) * windows.present
+            squared = np.einsum("nkd,nkd->nk", gap, gap)
             skip = 0 if self._estimate else 1  # the first sample is then no longer given
-            weight = np.concatenate([windows.steps[:, :1], windows.steps], axis=1)
+            weight = self._weights(windows)
             return np.asarray(np.sqrt((squared[:, skip:] * weight[:, skip:]).sum(axis=1)))
+
+    @staticmethod
+    def _weights(windows: Windows) -> np.ndarray:
+        """Return the time that each sample stands for, (n, samples); 0 beyond the end."""
+        steps = np.concatenate([windows.steps[:, :1], windows.steps], axis=1)
+        return np.asarray(steps * windows.present)
 
     @staticmethod
     def _worst(level: Level) -> np.ndarray:
