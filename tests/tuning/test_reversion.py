@@ -10,7 +10,7 @@ from vectorfield.kernels import Gaussian, Laplace, Matern
 from vectorfield.occupation import SnapshotNoise, Trapezoid, White
 from vectorfield.plan import Plan
 from vectorfield.prior import MeanReverting
-from vectorfield.tuning import Both, Search, candidates
+from vectorfield.tuning import Search, candidates
 from vectorfield.tuning.context import Context
 from vectorfield.tuning.folds import pooled
 from vectorfield.tuning.stages import reversion
@@ -109,7 +109,7 @@ def test_objectives_that_were_asked_for_stay():
     assert context.bench.lengths == lengths
     default = Context(Search(folds=2), Plan(), OPEN, data, None)
     default.widen(100)
-    assert default.bench.objective == Both()
+    assert default.bench.objective == default.search.objective
     assert default.bench.lengths == (lengths[0], lengths[-1])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vectorfield import _backend
 from vectorfield._errors import DataError
@@ -28,7 +28,8 @@ from vectorfield.tuning.budget import Budget
 from vectorfield.tuning.folds import folds
 from vectorfield.tuning.heldout import levels
 from vectorfield.tuning.judge import Judge, ranked
-from vectorfield.tuning.objectives import Both, Objective, Windowed
+from vectorfield.tuning.objectives import Windowed
+from vectorfield.tuning.study import Record
 from vectorfield.tuning.survey import survey
 from vectorfield.tuning.tasks import CLEAN, NOISY, Task, near
 from vectorfield.tuning.trials import Trial
@@ -71,14 +72,17 @@ class Context:
         left_open: frozenset[str],
         train: Trajectories,
         validation: Trajectories | None,
+        *,
+        record: Record | None = None,
     ) -> None:
-        self.judge = Judge(Budget(search.max_time))
+        self.judge = Judge(Budget(search.max_time), n_jobs=search.n_jobs, record=record)
         for part in (train, validation):
             if part is not None and not _backend.is_numpy(part.states):
                 raise DataError("Search runs on NumPy arrays; pass the states as such")
         law = getattr(plan.kernel, "energy", None) is not None
         if "kernel" not in left_open and (law or isinstance(plan.kernel, LAWS)):
             left_open -= {"prior"}  # with one, the law would hold for the learned rest alone
+        search.objective.check(plan)
         self.search, self.open, self.train = search, left_open, train
         splits = folds(train, validation, search.folds, search.random_state)
         self._all_splits = splits
@@ -115,11 +119,44 @@ class Context:
         *,
         done: float,
         whole: bool = False,
+        final: bool = False,
     ) -> list[Trial]:
         """Judge plans, each for its ladder of ridges; return the best ridge of each, best first.
 
-        Fewer are returned where time did not allow all.
+        Fewer are returned where time did not allow all. A ``final`` choice is the objective's,
+        among all plans and ridges; others are by score.
         """
+        groups = self._judged(tasks, stage, steps, done=done, whole=whole)
+        if not final:
+            return ranked(groups)
+        trials = [trial for group in groups for trial in group]
+        return distinct(trials[k] for k in self.search.objective.order(trials))
+
+    def try_each(
+        self,
+        tasks: Iterable[tuple[Plan, Iterable[float]]],
+        stage: str,
+        steps: int | None,
+        *,
+        done: float,
+        whole: bool = False,
+    ) -> list[Trial | None]:
+        """Return the same in the order of the plans, None where time did not allow one.
+
+        The plans make one batch: they are judged side by side where there are processes for it.
+        """
+        groups = self._judged(tasks, stage, steps, done=done, whole=whole)
+        return [min(group, key=lambda t: t.score) if group else None for group in groups]
+
+    def _judged(
+        self,
+        tasks: Iterable[tuple[Plan, Iterable[float]]],
+        stage: str,
+        steps: int | None,
+        *,
+        done: float,
+        whole: bool,
+    ) -> list[list[Trial]]:
         given = "ridge" not in self.open
         batch = [
             Task(
@@ -131,19 +168,24 @@ class Context:
             )
             for plan, ladder in tasks
         ]
-        return ranked(self.judge(self.bench, batch, done=done))
+        return self.judge(self.bench, batch, done=done)
+
+    def comparable(self, name: str, values: Iterable[Any]) -> list[Any]:
+        """Return those values of a part that may be tried: it is open, and scores can tell."""
+        if name not in self.open:
+            return []
+        return [value for value in values if self.search.objective.compares(name, value)]
 
     def widen(self, held: int) -> None:
         """Judge on all folds from now on, fitted to all of the data, ``held`` samples held out.
 
-        In place of windows of all lengths (`Windowed`) single steps and whole trajectories count
-        (`Both`). Scores from before do not compare with those that follow.
+        Of windows of all lengths (`Windowed`) single steps and whole trajectories are left. Scores
+        from before do not compare with those that follow.
         """
-        objective = self.search.objective
         self.splits = self._all_splits
-        if isinstance(objective, Windowed):
-            self.lengths, objective = (self.lengths[0], self.lengths[-1]), Both()
-        self.bench = self._bench(estimate=False, most=held, objective=objective)
+        if isinstance(self.search.objective, Windowed):
+            self.lengths = tuple(sorted({self.lengths[0], self.lengths[-1]}))
+        self.bench = self._bench(estimate=False, most=held)
         self.small = max(self.small, self.bench.steps)
 
     def near(self, trial: Trial, span: int = 2) -> tuple[float, ...]:
@@ -184,17 +226,18 @@ class Context:
         ridge = 1.0 if plan.ridge is None else plan.ridge
         return ridge / ridge_unit(plan.prepare(self.bench.train(steps)[0]))
 
-    def _bench(self, estimate: bool, most: int = MOST, objective: Objective | None = None) -> Bench:
+    def _bench(self, estimate: bool, most: int = MOST) -> Bench:
         lengths = self.lengths
         if estimate:  # over longer windows a start is hard to find, however good the field
             lengths = tuple(k for k in lengths if k <= LONGEST) or lengths[:1]
         return Bench(
             self.splits,
-            objective or self.search.objective,
+            self.search.objective,
             lengths,
             self.facts.unit,
             estimate=estimate,
             most=most,
+            data=self.train,
         )
 
     def _base(self, plan: Plan) -> Plan:
@@ -203,7 +246,7 @@ class Context:
         if "rule" in self.open:
             changes["rule"] = candidates.rules(self.facts.even, self.noisy)[0]
         if "noise" in self.open:
-            changes["noise"] = candidates.noises(self.noisy)[0]
+            changes["noise"] = candidates.noises(self.noisy, self.facts.even)[0]
         if "kernel" in self.open:
             changes["kernel"] = Gaussian()
         return replace(plan, **changes)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from vectorfield.prior import MeanReverting
 from vectorfield.tuning import candidates
 from vectorfield.tuning.context import FEW, Context
 from vectorfield.tuning.judge import ranked
+from vectorfield.tuning.objectives import HeldOutErrors
 from vectorfield.tuning.trials import Trial
 
 __all__ = ["Place", "return_to_data"]
@@ -101,7 +102,8 @@ def return_to_data(context: Context, best: Sequence[Trial]) -> list[Trial]:
     them tell how long a field follows the data, which none does here.
     """
     first = best[0]
-    if not context.open >= CHOSEN or not _astray(first):
+    held_out = isinstance(context.search.objective, HeldOutErrors)
+    if not (context.open >= CHOSEN and held_out and _astray(first)):
         return list(best)
     before = context.bench, context.splits, context.lengths, context.small
     context.widen(JUDGED)
