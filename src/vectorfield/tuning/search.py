@@ -25,9 +25,9 @@ class Search(Searcher):
     validation trajectories where they are given, else folds over the trajectories, else stretches
     of a single one. From a base plan the kernel is chosen first, by families, then its length
     scale; the loss, the rule, the prior and the smoothing one after the other; every time for a
-    range of ridges at once. Where no field follows the data, one that returns to them is chosen, its
-    rate, kernel and ridge together. The best few go on to more data. Where snapshots are noisy, fits of
-    whole windows follow (`Shooting`), at the ridge of the highest marginal likelihood.
+    range of ridges at once. Where no field follows the data, one that returns to them is chosen,
+    its rate, kernel and ridge together. The best few go on to more data. Where snapshots are noisy,
+    fits of whole windows follow (`Shooting`), at the ridge of the highest marginal likelihood.
 
     What cannot be fitted or runs away is a trial like others, with its status.
 
