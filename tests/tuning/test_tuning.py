@@ -279,7 +279,7 @@ def test_time_is_kept_and_wrong_settings_are_refused():
     with pytest.raises(ValueError, match=r"validation trajectories are for a search"):
         vf.MOCK(Gaussian(1.0), 1e-3).fit(data, validation=data)
     with pytest.raises(TypeError, match=r"search must be a Search"):
-        vf.MOCK(search=True).fit(data)
+        vf.MOCK(search="auto").fit(data)
 
 
 def test_the_same_search_twice_is_the_same():
