@@ -36,7 +36,7 @@ def test_a_ridge_too_low_for_all_data_is_raised_and_the_report_says_so(model):
     raised = vf.MOCK(vf.kernels.Gaussian(2.0), search=TooLow(report)).fit(CIRCLES, T)
     assert 1e-22 < raised.ridge_ <= 1e-16
     best = raised.report_.best
-    assert best.plan.ridge == raised.ridge_
+    assert best.plan.ridge == raised.ridge_ == raised.plan_.ridge
     assert best.level / 1e-9 == pytest.approx(raised.ridge_ / 1e-22)
     notes = [note for note in raised.report_.notes if "the ridge was raised to" in note]
     assert len(notes) == 1
