@@ -178,7 +178,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             plan = self.report_.best.plan
             if not self.report_.beats_null:
                 warnings.warn(self.report_.verdict, SearchWarning, stacklevel=2)
-        fitted = self._fitted(plan, trajectories)
+        plan, fitted = self._fitted(plan, trajectories)
         self.field_ = fitted.field
         self.solution_ = fitted.regression.solution
         if self.solution_.status is Status.ILL_CONDITIONED and search is None:
@@ -263,12 +263,12 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, current.replace(**changes))
         return self
 
-    def _fitted(self, plan: Plan, trajectories: Trajectories) -> Fitted:
-        """Fit the plan; a ridge that a search chose is raised until the system can be solved.
+    def _fitted(self, plan: Plan, trajectories: Trajectories) -> tuple[Plan, Fitted]:
+        """Fit the plan; return the one used: a ridge that a search chose is raised where need be.
 
-        That of all data is closer to singular than those of the folds were.
+        The system of all data is closer to singular than those of the folds were.
         """
-        left = RAISES if self.search is not None and self.ridge is None else 0
+        left = RAISES if self.searcher is not None and self.ridge is None else 0
         while True:
             try:
                 fitted = plan.fit(trajectories)
@@ -280,7 +280,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 plan = replace(plan, ridge=10.0 * plan.ridge)
                 self.report_ = self.report_.with_ridge(plan)
             else:
-                return fitted
+                return plan, fitted
 
     def _keep_states(self, fitted: Fitted, trajectories: Trajectories) -> None:
         """Keep what smoother and refinement say of the states; forget that of an older fit."""

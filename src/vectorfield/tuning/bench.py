@@ -83,11 +83,22 @@ class Bench:
         """What tells this bench from others: the data, who is held out, and how it is judged."""
         return fingerprint(self._identity)
 
-    def null(self) -> np.ndarray:
-        """Return the mean null error of a window of each level."""
-        totals = np.concatenate([h.null() for h in self._whole], axis=1).sum(axis=1)
-        counts = [sum(len(h.levels[j].windows) for h in self._whole) for j in range(len(totals))]
-        return np.asarray(totals / np.asarray(counts))
+    def null(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean null error of a window of each level, and its standard error.
+
+        The latter by the jackknife over trajectories; NaN for a single one.
+        """
+        totals = np.concatenate([h.null() for h in self._whole], axis=1)
+        counts = np.concatenate([h.counts() for h in self._whole], axis=1)
+        mean = totals.sum(axis=1) / counts.sum(axis=1)
+        number = totals.shape[1]
+        if number < 2:
+            return mean, np.full(len(mean), np.nan)
+        rest = counts.sum(axis=1, keepdims=True) - counts
+        with np.errstate(all="ignore"):  # 0 / 0 where one trajectory has all windows of a length
+            left = (totals.sum(axis=1, keepdims=True) - totals) / rest
+        spread = np.sqrt((number - 1) * left.var(axis=1))
+        return mean, spread
 
     def judge(self, plan: Plan, levels: Sequence[float], stage: str, **options: Any) -> list[Trial]:
         """Return a trial of the plan for each ridge level, as the objective judges.

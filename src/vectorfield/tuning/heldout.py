@@ -134,6 +134,10 @@ class HeldOut:
             found = self._measure(level, expansions, way)
         return found, way
 
+    def counts(self) -> np.ndarray:
+        """Return how many windows there are of each, (levels, trajectories)."""
+        return np.stack([np.bincount(k.owner, minlength=self.count) for k in self.levels])
+
     def null(self) -> np.ndarray:
         """Return the same of the model that stands still, (levels, trajectories)."""
         return np.stack([self._by_owner(level, level.null[None])[0] for level in self.levels])

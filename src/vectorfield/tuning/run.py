@@ -39,12 +39,14 @@ def run(
         reported = search.objective.reported(bench, trial)
         return replace(reported, plan=context.with_ridge(trial))
 
+    null, null_spread = bench.null()
     return Report(
         best=settled(chosen),
         runner_up=None if runner is None else settled(runner),
         trials=tuple(context.trials),
         lengths=bench.lengths,
-        null=tuple(bench.null().tolist()),
+        null=tuple(null.tolist()),
+        null_spread=tuple(null_spread.tolist()),
         noise=context.facts.noise,
         folds=len(context.splits),
         seconds=context.judge.budget.seconds,
