@@ -9,6 +9,7 @@ array([[ 0., -1.]])
 """
 
 from vectorfield import (
+    blend,
     datasets,
     kernels,
     linalg,
@@ -31,6 +32,7 @@ from vectorfield._errors import (
     VectorFieldError,
 )
 from vectorfield._progress import progress
+from vectorfield.blend import Blend
 from vectorfield.compression import compress
 from vectorfield.field import VectorField, load
 from vectorfield.mock import MOCK
@@ -47,6 +49,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MOCK",
+    "Blend",
     "DataError",
     "Huber",
     "MissingExtraError",
@@ -67,6 +70,7 @@ __all__ = [
     "Trajectory",
     "VectorField",
     "VectorFieldError",
+    "blend",
     "compress",
     "datasets",
     "kernels",

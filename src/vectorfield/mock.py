@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from vectorfield import _backend
 from vectorfield._errors import DataError, SolveError, SolveWarning
 from vectorfield._intake import is_frame
+from vectorfield.blend import Blend
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel
 from vectorfield.linalg import Solver, Status
 from vectorfield.metrics import evaluate
@@ -64,6 +65,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         search: `Search`, to have all that is None chosen on held-out trajectories; without it
             what is left out has the defaults named here.
         smoother: `SplineSmoother` to fit to smoothed states; none by default.
+        blend: `Blend` of other plans, whose fields are mixed in with given weights; none by
+            default. Fitted attributes besides the field and its residuals are those of the
+            model's own part.
 
     Attributes:
         field_: the learned `VectorField`.
@@ -105,6 +109,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         robust: Huber | None = None,
         refine: Shooting | None = None,
         smoother: Smoother | None = None,
+        blend: Blend | None = None,
         search: Search | None = None,
     ) -> None:
         self.kernel = kernel
@@ -117,6 +122,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         self.robust = robust
         self.refine = refine
         self.smoother = smoother
+        self.blend = blend
         self.search = search
 
     def fit(self, x: Any, t: Any = None, *, validation: Any = None) -> Self:
@@ -155,8 +161,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             raise
         self.field_ = fitted.field
         self.solution_ = fitted.regression.solution
-        if self.solution_.status is Status.ILL_CONDITIONED and self.search is None:
-            warnings.warn(self.solution_.detail, SolveWarning, stacklevel=2)  # else it was judged
+        for solution in (part.regression.solution for part in (fitted, *fitted.others)):
+            if solution.status is Status.ILL_CONDITIONED and self.search is None:  # else judged
+                warnings.warn(solution.detail, SolveWarning, stacklevel=2)
         self.kernel_, self.ridge_ = fitted.kernel, fitted.ridge
         self.rkhs_norm_ = fitted.norm
         self.observation_weights_ = fitted.weights
@@ -250,7 +257,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             self.noise_ = refined.noise * field.scale
 
     def _left_open(self) -> frozenset[str]:
-        names = ("kernel", "ridge", "rule", "noise", "prior", "smoother", "refine")
+        names = ("kernel", "ridge", "rule", "noise", "prior", "smoother", "refine", "blend")
         return frozenset(name for name in names if getattr(self, name) is None)
 
     def _plan(self) -> Plan:
@@ -258,6 +265,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         search = chosen.pop("search")
         if search is not None and not isinstance(search, Search):
             raise TypeError(f"search must be a Search such as vf.Search(), got {search!r}")
+        if search is not None and self.blend is not None:
+            raise ValueError("a search finds the blend itself: leave out blend, or search")
         defaults = {"kernel": Gaussian(), "rule": Trapezoid(), "noise": White()}
         for name, value in defaults.items():
             if chosen[name] is None:
