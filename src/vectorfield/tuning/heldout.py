@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,16 +67,18 @@ class HeldOut:
 
     def errors(
         self,
-        expansions: list[Expansion],
+        expansions: Sequence[Expansion | Flow],
         shift: np.ndarray,
         scale: np.ndarray,
         drift: Flow | None = None,
+        *,
+        halve: bool = True,
     ) -> np.ndarray:
         """Return the sums of Err over the windows of each trajectory: (R, levels, trajectories).
 
         The fields are in the coordinates (x - shift) / scale. Paths are followed in steps that are
         halved until the best field's errors do not change. Of many fields, half go on to the next
-        level each time; the others' errors there are infinite.
+        level each time, unless ``halve`` is false; the others' errors there are infinite.
         """
         found = np.full((len(expansions), len(self.levels), self.count), np.inf)
         alive = np.arange(len(expansions))
@@ -84,14 +87,14 @@ class HeldOut:
             chosen = [expansions[r] for r in alive]
             found[alive, j] = self._settled(level, chosen, shift, scale, drift)
             placed += np.log(np.maximum(found[:, j].sum(axis=1), 1e-300))
-            keep = max(FEWEST, -(-len(alive) // 2))
+            keep = max(FEWEST, -(-len(alive) // 2)) if halve else len(alive)
             alive = alive[np.argsort(placed[alive], kind="stable")[:keep]]
         return found
 
     def _settled(
         self,
         level: Level,
-        expansions: list[Expansion],
+        expansions: Sequence[Expansion | Flow],
         shift: np.ndarray,
         scale: np.ndarray,
         drift: Flow | None,
@@ -116,7 +119,7 @@ class HeldOut:
     def _measure(
         self,
         level: Level,
-        expansions: list[Expansion],
+        expansions: Sequence[Expansion | Flow],
         shift: np.ndarray,
         scale: np.ndarray,
         drift: Flow | None,
@@ -137,7 +140,7 @@ class HeldOut:
 
     def _estimated(
         self,
-        expansions: list[Expansion],
+        expansions: Sequence[Expansion | Flow],
         observed: np.ndarray,
         windows: Windows,
         guess: np.ndarray,

@@ -38,13 +38,43 @@ class Objective(Settings, ABC):
             null.sum(axis=1)[:, None] - null,
         )
         left = _mean(rest[0], rest[1], weights[:, None])
-        spread = np.sqrt((count - 1) / count * ((left - left.mean()) ** 2).sum())
-        return float(value), float(spread)
+        return float(value), _jackknife(left)
+
+    def gain(self, before: np.ndarray, after: np.ndarray, null: np.ndarray) -> tuple[float, float]:
+        """Return log(score before / score after) and its standard error over trajectories.
+
+        Positive where ``after`` is better. The error is the jackknife's of the difference, with the
+        same trajectory left out of both: what makes a trajectory hard for both fields cancels. NaN,
+        which is larger than nothing, where there is but one trajectory. All are
+        (levels, trajectories).
+
+        Example:
+            >>> import numpy as np
+            >>> null = np.ones((1, 3))
+            >>> hard = np.array([[0.1, 0.2, 0.9]])
+            >>> gain, spread = OneStep().gain(hard, 0.5 * hard, null)
+            >>> round(gain, 3), round(spread, 3)  # half of everything: no doubt
+            (0.693, 0.0)
+        """
+        weights, count = self.weights(len(before)), before.shape[1]
+        whole = [_mean(e.sum(axis=1), null.sum(axis=1), weights) for e in (before, after)]
+        value = float(np.log(whole[0]) - np.log(whole[1]))
+        if count < 2:
+            return value, float("nan")
+        rest = null.sum(axis=1)[:, None] - null
+        left = [_mean(e.sum(axis=1)[:, None] - e, rest, weights[:, None]) for e in (before, after)]
+        return value, _jackknife(np.log(left[0]) - np.log(left[1]))
 
 
 def _mean(errors: np.ndarray, null: np.ndarray, weights: np.ndarray) -> np.ndarray:
     ratio = np.where(null > 0, errors / np.where(null > 0, null, 1.0), np.where(errors > 0, 1.0, 0))
     return np.asarray(np.exp((weights * np.log(np.maximum(ratio, 1e-15))).sum(axis=0)))
+
+
+def _jackknife(left: np.ndarray) -> float:
+    """Return the standard error of a figure from its values with one trajectory left out."""
+    count = len(left)
+    return float(np.sqrt((count - 1) / count * ((left - left.mean()) ** 2).sum()))
 
 
 @dataclass(frozen=True)
