@@ -22,7 +22,7 @@ from vectorfield.linalg import Problem, Regression, Solver, prepare
 from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
 from vectorfield.prior import Drift, Prior, centred
 from vectorfield.robust import Huber
-from vectorfield.shooting import Refined, Shooting
+from vectorfield.shooting import Flow, Refined, Shooting
 from vectorfield.smoothing import Smoothed, Smoother
 from vectorfield.trajectories import Trajectories
 
@@ -290,9 +290,9 @@ class Prepared:
 
 
 class ScaledDrift:
-    """A drift in standardised coordinates: u -> f0(shift + scale u) / scale."""
+    """A drift or field in standardised coordinates: u -> f0(shift + scale u) / scale."""
 
-    def __init__(self, drift: Drift, shift: Any, scale: Any) -> None:
+    def __init__(self, drift: Flow, shift: Any, scale: Any) -> None:
         self._drift, self._shift, self._scale = drift, shift, scale
 
     def __call__(self, x: Any) -> Any:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from vectorfield._errors import DataError, SolveError
-from vectorfield.plan import Plan, Prepared
+from vectorfield.plan import Plan, Prepared, ScaledDrift
+from vectorfield.shooting import Flow
+from vectorfield.tuning.bundle import Weighted
 from vectorfield.tuning.folds import Fold, thin
-from vectorfield.tuning.heldout import HeldOut
+from vectorfield.tuning.heldout import Errors, HeldOut
 from vectorfield.tuning.objectives import Objective
 from vectorfield.tuning.trials import Trial
 
@@ -48,12 +51,12 @@ class Bench:
         most: int = 1500,
     ) -> None:
         self.folds, self.objective, self.lengths = list(folds), objective, lengths
+        self.unit = unit
         share = max(1, most // len(self.folds))
         self._small = [HeldOut(thin(f.held, share), lengths, unit, estimate) for f in self.folds]
         self._whole = [HeldOut(f.held, lengths, unit, estimate) for f in self.folds]
         self._thinned: dict[int, list[Any]] = {}
         self.steps = int(np.mean([(f.train.lengths - 1).sum() for f in self.folds]))
-        self.trials: list[Trial] = []
 
     def null(self) -> np.ndarray:
         """Return the mean null error of a window of each level."""
@@ -70,18 +73,21 @@ class Bench:
         steps: int | None = None,
         whole: bool = False,
         evidence: bool = False,
+        substeps: int = 1,
     ) -> list[Trial]:
         """Fit the plan for all ridge levels on every fold, and return a trial for each level.
 
         ``steps`` is how many steps of the data are used, all by default; ``whole`` judges on all
-        that was held out.
+        that was held out. Paths are followed in at least ``substeps`` steps to a step of the data.
+        Calls do not know of each other: the same arguments give the same trials.
         """
         began = perf_counter()
-        held = self._whole if whole else self._small
+        held = self._held(whole)
         columns: list[np.ndarray] = []
         status = ["ok"] * len(levels)
         used = list(levels)
         observations = []
+        settled = substeps
         for number, (train, judge) in enumerate(zip(self.train(steps), held, strict=True)):
             try:
                 prepared = plan.prepare(train)
@@ -93,15 +99,21 @@ class Bench:
             found = np.full((len(levels), len(self.lengths), judge.count), np.inf)
             good = [j for j, (expansion, _) in enumerate(fits) if not isinstance(expansion, str)]
             if good:
-                found[good] = judge.errors(
-                    [fits[j][0] for j in good], prepared.shift, prepared.scale, prepared.known
+                errors_found = judge.errors(
+                    [fits[j][0] for j in good],
+                    prepared.shift,
+                    prepared.scale,
+                    prepared.known,
+                    substeps=substeps,
                 )
+                found[good] = errors_found.sums
+                settled = max(settled, errors_found.substeps)
             for j, (expansion, level) in enumerate(fits):
                 used[j] = level if number == 0 else float(np.sqrt(used[j] * level))
                 if isinstance(expansion, str):
                     status[j] = expansion
             columns.append(found)
-        null = np.concatenate([h.null() for h in held], axis=1)
+        null = self.null_errors(whole=whole)
         seconds = (perf_counter() - began) / len(levels)
         trials = []
         for j in range(len(levels)):
@@ -128,10 +140,52 @@ class Bench:
                     errors=errors,
                     status=status[j],
                     seconds=seconds,
+                    substeps=settled,
                 )
             )
-        self.trials += trials
         return trials
+
+    def null_errors(self, *, whole: bool) -> np.ndarray:
+        """Return the sums of the null model's Err, (levels, trajectories), as trials have them."""
+        return np.concatenate([held.null() for held in self._held(whole)], axis=1)
+
+    def held(self, *, whole: bool) -> int:
+        """Return how many windows are followed, over all folds."""
+        return sum(len(level.windows) for held in self._held(whole) for level in held.levels)
+
+    def flows(self, trial: Trial, steps: int | None) -> list[Flow] | None:
+        """Return the field of a trial's plan and ridge for every fold; None where one fails.
+
+        They are functions of x in units of the features' spread, x / unit.
+        """
+        plan = trial.plan
+        found: list[Flow] = []
+        for train in self.train(steps):
+            try:
+                prepared = plan.prepare(train)
+                unit = ridge_unit(prepared)
+                if plan.refine is not None and trial.refined_level is not None:
+                    refine = plan.refine.replace(ridge=trial.refined_level * unit)
+                    prepared = replace(prepared, plan=replace(plan, refine=refine))
+                field = prepared.solve(trial.level * unit).field
+            except (DataError, SolveError, ValueError, MemoryError, TypeError):
+                return None
+            found.append(ScaledDrift(field, np.zeros(len(self.unit)), self.unit))
+        return found
+
+    def follow(
+        self, sums: Sequence[Sequence[Weighted]], *, whole: bool, substeps: int = 1
+    ) -> Errors:
+        """Return the errors of weighted sums of `flows`, R of them for each fold."""
+        zero, columns = np.zeros(len(self.unit)), []
+        for fields, held in zip(sums, self._held(whole), strict=True):
+            found = held.errors(fields, zero, self.unit, substeps=substeps, halve=False)
+            columns.append(found.sums)
+            substeps = max(substeps, found.substeps)
+        return Errors(np.concatenate(columns, axis=2), substeps)
+
+    def _held(self, whole: bool) -> list[HeldOut]:
+        return self._whole if whole else self._small
 
     def train(self, steps: int | None) -> list[Any]:
         """Return the training part of each fold, thinned to that many steps."""
