@@ -59,7 +59,7 @@ class Report:
     Attributes:
         best: the trial that was chosen.
         runner_up: the best trial of another kernel, loss, prior or refinement; None if there is
-            none at the same stage.
+            none at the same stage. Where a `Blend` was chosen, the best plan by itself.
         trials: all trials, in their order.
         lengths: samples of the windows of each level.
         null: error of the null model for each length, the mean over windows.
@@ -109,6 +109,7 @@ class Report:
                     "prior": repr(plan.prior),
                     "smoother": repr(plan.smoother),
                     "refine": repr(plan.refine),
+                    "blend": repr(plan.blend),
                     "observations": trial.observations,
                     "seconds": trial.seconds,
                     "status": trial.status,
@@ -127,7 +128,8 @@ class Report:
         rows = [["null model", "1", "", *(f"({v:.3g})" for v in self.null)]]
         named = [("chosen", self.best)]
         if self.runner_up is not None:
-            named.append(("runner-up", self.runner_up))
+            second = "runner-up" if self.best.plan.blend is None else "best single"
+            named.append((second, self.runner_up))
         for name, trial in named:
             shares = [f"{v:.3g}" for v in trial.ratios]
             rows.append([name, f"{trial.score:.3g}", f"{trial.spread:.1g}", *shares])
@@ -151,4 +153,10 @@ def describe(plan: Plan) -> str:
         value = getattr(plan, name)
         if value is not None:
             parts.append(f"{name}={value!r}")
-    return ", ".join(parts)
+    text = ", ".join(parts)
+    if plan.blend is None:
+        return text
+    members = [f"{plan.blend.own:.3g} of ({text})"]
+    for other, weight in zip(plan.blend.plans, plan.blend.weights, strict=True):
+        members.append(f"{weight:.3g} of ({describe(other)})")
+    return "blend: " + " + ".join(members)

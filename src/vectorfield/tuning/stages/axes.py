@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from vectorfield.tuning import candidates
 from vectorfield.tuning.context import Context
 from vectorfield.tuning.judge import ranked
@@ -16,7 +14,7 @@ __all__ = ["choose_axes"]
 
 MOST_COORDINATES = 6
 TRIALS = 12  # plans for each coordinate, at most
-FARTHEST = 64.0  # times the common length scale, and its inverse
+FARTHEST = 12  # half octaves from the common length scale: 64 times it, or a 64th
 BEHIND = 3.0  # times the best score: a local kernel worse than that is not walked with
 NEGLIGIBLE = 1e-6  # of the null model's error: nothing is left to be gained
 
@@ -39,49 +37,52 @@ def choose_axes(context: Context, best: Sequence[Trial]) -> list[Trial]:
 
 
 class _Walk:
-    """A walk from a trial on; places are factors (d,) of its length scales."""
+    """A walk from a trial on; places are half octaves (d,) away from its length scales."""
 
     def __init__(self, context: Context, start: Trial) -> None:
         self._context, self._kernel, self._best = context, start.plan.kernel, start
-        self._place = (1.0,) * context.train.d
+        self._place = (0,) * context.train.d
         self._tried = {self._place}
         self._null = context.bench.null_errors(whole=False)
 
     def run(self) -> Trial:
-        for factor in (2.0, float(np.sqrt(2.0))):
+        for stride in (2, 1):  # factors of 2, then of sqrt(2)
             moved = True
             while moved:
                 moved = False
                 for j in range(len(self._place)):
-                    moved |= self._along(j, factor)
+                    moved |= self._along(j, stride)
         return self._best
 
-    def _along(self, j: int, factor: float) -> bool:
+    def _along(self, j: int, stride: int) -> bool:
         """Go on in the better direction as long as it helps; whether it did."""
-        ways, moved = [factor, 1.0 / factor], False
+        ways, moved = [stride, -stride], False
         while ways:
             places = [p for p in (self._moved(j, way) for way in ways) if self._allowed(p)]
             self._tried |= set(places)
             plans = [
-                replace(self._best.plan, kernel=candidates.stretched(self._kernel, place))
+                replace(self._best.plan, kernel=candidates.stretched(self._kernel, _factors(place)))
                 for place in places
             ]
             ladder = self._context.near(self._best, 1)
-            found = self._context.try_all(
+            found = self._context.try_each(
                 [(plan, ladder) for plan in plans], "axes", self._context.small, done=0.45
             )
-            if not found or not self._clear(found[0]):
+            judged = [(t, p) for t, p in zip(found, places, strict=True) if t is not None]
+            if not judged:
                 break
-            place = places[plans.index(found[0].plan)]
+            trial, place = min(judged, key=lambda pair: pair[0].score)
+            if not self._clear(trial):
+                break
             ways = [way for way in ways if self._moved(j, way) == place]
-            self._best, self._place, moved = found[0], place, True
+            self._best, self._place, moved = trial, place, True
         return moved
 
-    def _moved(self, j: int, way: float) -> tuple[float, ...]:
-        return tuple(float(f"{v * way:.6g}") if i == j else v for i, v in enumerate(self._place))
+    def _moved(self, j: int, way: int) -> tuple[int, ...]:
+        return tuple(v + way * (i == j) for i, v in enumerate(self._place))
 
-    def _allowed(self, place: tuple[float, ...]) -> bool:
-        near = all(1.0 / FARTHEST <= v <= FARTHEST for v in place)
+    def _allowed(self, place: tuple[int, ...]) -> bool:
+        near = all(abs(v) <= FARTHEST for v in place)
         few = len(self._tried) < TRIALS * len(place)
         return near and few and place not in self._tried and not self._context.out_of_time()
 
@@ -91,3 +92,7 @@ class _Walk:
             return False
         gain, spread = self._context.search.objective.gain(before, after, self._null)
         return gain > max(spread, 0.0)
+
+
+def _factors(place: tuple[int, ...]) -> tuple[float, ...]:
+    return tuple(2.0 ** (v / 2) for v in place)

@@ -82,7 +82,7 @@ def _stacked(
     whole: bool,
     most: int,
 ) -> Trial | None:
-    report("search", 0.95)
+    report("search: blend", 0.95)
     fitted = [(trial, bench.flows(trial, steps)) for trial in members]
     good = [(trial, flows) for trial, flows in fitted if flows is not None]
     if len(good) < 2:
