@@ -20,7 +20,7 @@ __all__ = ["blend"]
 MEMBERS = 4
 NEGLIGIBLE = 1e-4  # of the null model's error: what is left is not the kernel's fault
 SHARE = 0.25  # of the work of the search so far
-FEWEST, MOST = 10, 60  # combinations: with fewer there is no point in beginning
+EACH, MOST = 5, 60  # combinations a member, at least, and in all, at most
 REFINED = 3 * MEDIUM // 2  # steps of the data that fits of windows are judged with
 
 
@@ -39,9 +39,10 @@ def blend(context: Context, best: Sequence[Trial]) -> list[Trial]:
     bench = context.estimated if first.stage in ("windows", "shooting") else context.bench
     members = _members(context, first)
     for steps, whole in _sizes(context, first):
-        most = _allowance(context, bench, members, steps, whole=whole)
-        if len(members) > 1 and most >= FEWEST:
-            found = _stacked(context, bench, members, steps, whole=whole, most=most)
+        most = _allowance(context, bench, steps, whole=whole)
+        chosen = members[: most // EACH]
+        if len(chosen) > 1:
+            found = _stacked(context, bench, chosen, steps, whole=whole, most=most)
             return list(best) if found is None else [found, *best]
     return list(best)
 
@@ -63,14 +64,12 @@ def _sizes(context: Context, first: Trial) -> list[tuple[int | None, bool]]:
     return [(None, True), (MEDIUM, False)]
 
 
-def _allowance(
-    context: Context, bench: Bench, members: Sequence[Trial], steps: int | None, *, whole: bool
-) -> int:
+def _allowance(context: Context, bench: Bench, steps: int | None, *, whole: bool) -> int:
     """Return how many combinations a quarter of the work so far is worth."""
     done = sum(t.observations for t in context.trials)
     total = bench.steps if steps is None else min(steps, bench.steps)
     each = total * bench.held(whole=whole) / bench.held(whole=False)
-    return min(MOST, int(SHARE * done / each) - len(members))
+    return min(MOST, int(SHARE * done / each))
 
 
 def _stacked(
