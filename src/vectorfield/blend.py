@@ -90,8 +90,9 @@ def mix(fields: Sequence[VectorField], weights: Sequence[float]) -> VectorField:
     Example:
         >>> import numpy as np, vectorfield as vf
         >>> t = np.linspace(0.0, 3.0, 40)
+        >>> data = vf.Trajectories.from_arrays([np.exp(-t)[:, None]], t)
         >>> kernels = vf.kernels.Gaussian(2.0), vf.kernels.Linear()
-        >>> fields = [vf.MOCK(k).fit(np.exp(-t)[:, None], t).field_ for k in kernels]
+        >>> fields = [vf.Plan(kernel).fit(data).field for kernel in kernels]
         >>> half = vf.blend.mix(fields, [0.5, 0.5])
         >>> x = np.array([[0.4], [0.7]])
         >>> bool(np.allclose(half(x), 0.5 * fields[0](x) + 0.5 * fields[1](x), rtol=1e-12))

@@ -11,9 +11,9 @@ from vectorfield.occupation import Lagrange, White
 from vectorfield.plan import Plan
 from vectorfield.prior import Known
 from vectorfield.tuning import Search
-from vectorfield.tuning.bundle import Weighted
 from vectorfield.tuning.context import Context
 from vectorfield.tuning.judge import ranked
+from vectorfield.tuning.members import Members, flows
 from vectorfield.tuning.stages.blends import blend
 from vectorfield.tuning.tasks import Task
 
@@ -97,17 +97,17 @@ def test_members_are_fitted_on_the_training_parts_alone():
     plan = Plan(Gaussian(1.5), noise=White())
     context, trials = finalists(data, [plan], (1e-2, 1e-4))
     bench, trial = context.bench, trials[0]
-    flows = bench.flows(trial, None)
-    assert len(flows) == 3
-    for flow, fold in zip(flows, bench.folds, strict=True):
+    found = flows(bench, trial, None)
+    assert len(found) == 3
+    for flow, fold in zip(found, bench.folds, strict=True):
         prepared = plan.prepare(fold.train)
         unit = 1e3 * prepared.default_ridge()
         expected = plan.replace(ridge=trial.level * unit).fit(fold.train).field
         u = data.states[:9] / bench.unit
         np.testing.assert_allclose(flow(u) * bench.unit, expected(data.states[:9]), rtol=1e-9)
-    sums = [[Weighted((flow,), np.ones(1))] for flow in flows]
-    found = bench.follow(sums, whole=True, substeps=trial.substeps)
-    np.testing.assert_allclose(found.sums[0], trial.errors, rtol=1e-6)  # as the trial had them
+    members = Members(bench, trials, None, whole=True)
+    errors = members.errors(np.ones((1, 1)))[0]
+    np.testing.assert_allclose(errors, trial.errors, rtol=1e-6)  # as the trial had them
 
 
 def test_fields_with_independent_errors_are_better_together():
@@ -145,7 +145,7 @@ def test_the_truth_among_others_stays_alone():
 def test_where_there_should_be_none_nothing_is_fitted(stretched, names, before):
     data, _, trials, _ = stretched
     context, own = finalists(data, [t.plan for t in trials], (1e7,), names, before)
-    context.bench.flows = None  # would fail if it were called
+    context.bench.null_errors = None  # would fail if it were called
     assert blend(context, own) == own
 
 
@@ -154,7 +154,7 @@ def test_errors_that_are_nearly_nothing_are_left_alone():
     plans = [Plan(Monomials(degree), rule=Lagrange(4)) for degree in (1, 2)]
     context, trials = finalists(data, plans, (1e-2, 1e-4, 1e-6))
     assert trials[0].score < 1e-4
-    context.bench.flows = None
+    context.bench.null_errors = None
     assert blend(context, trials) == trials
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vectorfield.tuning.objectives import Objective
+from vectorfield.tuning.objectives import HeldOutErrors
 
 __all__ = ["GRAIN", "Stack", "stack"]
 
@@ -26,7 +26,7 @@ class Stack:
         weights: (M,) those of the lowest score, multiples of 1 / 16 with the sum 1.
         single: the best member alone.
         errors: (levels, trajectories), each trajectory's with weights chosen on others.
-        gain: log(score of the best member / score of these errors); see `Objective.gain`.
+        gain: log(score of the best member / score of these errors); see `HeldOutErrors.gain`.
         spread: its standard error.
         tried: how many combinations.
     """
@@ -48,7 +48,7 @@ class Stack:
 def stack(
     evaluate: Callable[[np.ndarray], np.ndarray],
     count: int,
-    objective: Objective,
+    objective: HeldOutErrors,
     null: np.ndarray,
     *,
     most: int = 60,
@@ -114,7 +114,7 @@ def _transfers(point: tuple[int, ...], size: int) -> Iterator[tuple[int, ...]]:
 
 
 def _cross_chosen(
-    found: dict[tuple[int, ...], np.ndarray], objective: Objective, null: np.ndarray
+    found: dict[tuple[int, ...], np.ndarray], objective: HeldOutErrors, null: np.ndarray
 ) -> np.ndarray:
     """Return errors in which nobody's weights were chosen on his own."""
     everyone = np.arange(null.shape[1])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from vectorfield.tuning import candidates
 from vectorfield.tuning.context import Context
 from vectorfield.tuning.judge import ranked
+from vectorfield.tuning.objectives import HeldOutErrors
 from vectorfield.tuning.trials import Trial
 
 __all__ = ["choose_axes"]
@@ -29,17 +30,20 @@ def choose_axes(context: Context, best: Sequence[Trial]) -> list[Trial]:
     d = context.train.d
     if "kernel" not in context.open or not 2 <= d <= MOST_COORDINATES:
         return list(best)
+    if not isinstance(context.search.objective, HeldOutErrors):
+        return list(best)
     local = [t for t in best if t.ok and candidates.lengths_of(t.plan.kernel)]
     if not local or local[0].score > BEHIND * best[0].score or best[0].score <= NEGLIGIBLE:
         return list(best)
-    walked = _Walk(context, local[0]).run()
+    walked = _Walk(context, context.search.objective, local[0]).run()
     return ranked([t] for t in (walked, *best))
 
 
 class _Walk:
     """A walk from a trial on; places are half octaves (d,) away from its length scales."""
 
-    def __init__(self, context: Context, start: Trial) -> None:
+    def __init__(self, context: Context, objective: HeldOutErrors, start: Trial) -> None:
+        self._objective = objective
         self._context, self._kernel, self._best = context, start.plan.kernel, start
         self._place = (0,) * context.train.d
         self._tried = {self._place}
@@ -90,7 +94,7 @@ class _Walk:
         before, after = self._best.errors, trial.errors
         if before is None or after is None:
             return False
-        gain, spread = self._context.search.objective.gain(before, after, self._null)
+        gain, spread = self._objective.gain(before, after, self._null)
         return gain > max(spread, 0.0)
 
 

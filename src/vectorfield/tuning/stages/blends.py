@@ -10,8 +10,9 @@ import numpy as np
 from vectorfield._progress import report
 from vectorfield.blend import Blend
 from vectorfield.tuning.bench import Bench
-from vectorfield.tuning.bundle import Weighted
 from vectorfield.tuning.context import MEDIUM, Context, distinct
+from vectorfield.tuning.members import Members
+from vectorfield.tuning.objectives import HeldOutErrors
 from vectorfield.tuning.stacking import Stack, stack
 from vectorfield.tuning.trials import Trial
 
@@ -34,7 +35,8 @@ def blend(context: Context, best: Sequence[Trial]) -> list[Trial]:
     first = best[0] if best else None
     if first is None or not first.ok or first.score <= NEGLIGIBLE or context.out_of_time():
         return list(best)
-    if not {"kernel", "blend"} <= context.open:
+    judged = isinstance(context.search.objective, HeldOutErrors)
+    if not judged or not {"kernel", "blend"} <= context.open:
         return list(best)
     bench = context.estimated if first.stage in ("windows", "shooting") else context.bench
     members = _members(context, first)
@@ -68,47 +70,40 @@ def _allowance(context: Context, bench: Bench, steps: int | None, *, whole: bool
     """Return how many combinations a quarter of the work so far is worth."""
     done = sum(t.observations for t in context.trials)
     total = bench.steps if steps is None else min(steps, bench.steps)
-    each = total * bench.held(whole=whole) / bench.held(whole=False)
+    each = total * _windows(bench, whole=whole) / _windows(bench, whole=False)
     return min(MOST, int(SHARE * done / each))
+
+
+def _windows(bench: Bench, *, whole: bool) -> int:
+    return sum(len(level.windows) for held in bench.held_out(whole=whole) for level in held.levels)
 
 
 def _stacked(
     context: Context,
     bench: Bench,
-    members: Sequence[Trial],
+    trials: Sequence[Trial],
     steps: int | None,
     *,
     whole: bool,
     most: int,
 ) -> Trial | None:
     report("search: blend", 0.95)
-    fitted = [(trial, bench.flows(trial, steps)) for trial in members]
-    good = [(trial, flows) for trial, flows in fitted if flows is not None]
-    if len(good) < 2:
+    objective = context.search.objective
+    members = Members(bench, trials, steps, whole=whole)
+    if len(members) < 2 or not isinstance(objective, HeldOutErrors):
         return None
-    folds = [tuple(flows) for flows in zip(*(flows for _, flows in good), strict=True)]
-
-    substeps = max(trial.substeps for trial, _ in good)
-
-    def evaluate(weights: np.ndarray) -> np.ndarray:
-        nonlocal substeps
-        sums = [[Weighted(flows, w) for w in weights] for flows in folds]
-        errors, substeps = bench.follow(sums, whole=whole, substeps=substeps)
-        return errors
-
-    null = bench.null_errors(whole=whole)
-    found = stack(evaluate, len(good), context.search.objective, null, most=most)
-    return _trial(context, [trial for trial, _ in good], found, null) if found.kept else None
+    found = stack(members.errors, len(members), objective, members.null, most=most)
+    return _trial(context, objective, members, found) if found.kept else None
 
 
-def _trial(context: Context, members: list[Trial], found: Stack, null: np.ndarray) -> Trial:
+def _trial(context: Context, objective: HeldOutErrors, members: Members, found: Stack) -> Trial:
     """Return the trial of the heaviest member with the others as its blend."""
     order = [m for m in np.argsort(-found.weights, kind="stable") if found.weights[m] > 0]
-    own, others = members[order[0]], [members[m] for m in order[1:]]
+    own, others = members.trials[order[0]], [members.trials[m] for m in order[1:]]
     plans = tuple(context.with_ridge(trial) for trial in others)
     mixed = Blend(plans, tuple(float(found.weights[m]) for m in order[1:]))
-    score, spread = context.search.objective.score(found.errors, null)
-    ratios = found.errors.sum(axis=1) / np.maximum(null.sum(axis=1), 1e-300)
+    score, spread = objective.score(found.errors, members.null)
+    ratios = found.errors.sum(axis=1) / np.maximum(members.null.sum(axis=1), 1e-300)
     trial: Trial = replace(
         own,
         plan=replace(own.plan, blend=mixed),
