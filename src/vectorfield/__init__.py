@@ -9,6 +9,7 @@ array([[ 0., -1.]])
 """
 
 from vectorfield import (
+    blend,
     datasets,
     kernels,
     linalg,
@@ -32,6 +33,7 @@ from vectorfield._errors import (
     VectorFieldError,
 )
 from vectorfield._progress import progress
+from vectorfield.blend import Blend
 from vectorfield.compression import compress
 from vectorfield.field import VectorField, load
 from vectorfield.mock import MOCK
@@ -48,6 +50,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MOCK",
+    "Blend",
     "DataError",
     "Huber",
     "MissingExtraError",
@@ -69,6 +72,7 @@ __all__ = [
     "Trajectory",
     "VectorField",
     "VectorFieldError",
+    "blend",
     "compress",
     "datasets",
     "kernels",

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from vectorfield import _backend
 from vectorfield._errors import DataError, SearchWarning, SolveError, SolveWarning
 from vectorfield._intake import is_frame
+from vectorfield.blend import Blend
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel
 from vectorfield.linalg import Solver, Status
 from vectorfield.metrics import evaluate
@@ -69,6 +70,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             out, and no search where both are given; a `Search` chooses all that is None in any
             case; False takes the defaults named here.
         smoother: `SplineSmoother` to fit to smoothed states; none by default.
+        blend: `Blend` of other plans, whose fields are mixed in with given weights; none by
+            default. Fitted attributes besides the field and its residuals are those of the
+            model's own part.
 
     Attributes:
         field_: the learned `VectorField`.
@@ -111,6 +115,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         robust: Huber | None = None,
         refine: Shooting | None = None,
         smoother: Smoother | None = None,
+        blend: Blend | None = None,
         search: Searcher | bool | None = None,
     ) -> None:
         self.kernel = kernel
@@ -123,6 +128,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         self.robust = robust
         self.refine = refine
         self.smoother = smoother
+        self.blend = blend
         self.search = search
 
     @property
@@ -164,6 +170,11 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 the remedy, its ``solution`` the figures.
         """
         plan, search = self._plan(), self.searcher
+        if search is not None and self.blend is not None:
+            raise ValueError(
+                "a search finds the blend itself: give kernel and ridge, pass search=False, or "
+                "leave blend out"
+            )
         trajectories = as_trajectories(x, t)
         for name in ("field_", "report_"):  # a fit that fails leaves none, not that of older data
             self.__dict__.pop(name, None)
@@ -181,8 +192,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         plan, fitted = self._fitted(plan, trajectories)
         self.field_ = fitted.field
         self.solution_ = fitted.regression.solution
-        if self.solution_.status is Status.ILL_CONDITIONED and search is None:
-            warnings.warn(self.solution_.detail, SolveWarning, stacklevel=2)  # else it was judged
+        for solution in (part.regression.solution for part in (fitted, *fitted.others)):
+            if solution.status is Status.ILL_CONDITIONED and search is None:  # else judged
+                warnings.warn(solution.detail, SolveWarning, stacklevel=2)
         self.plan_ = plan
         self.kernel_, self.ridge_ = fitted.kernel, fitted.ridge
         self.rkhs_norm_ = fitted.norm
@@ -277,7 +289,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                     self.solution_ = error.solution
                     raise
                 left -= 1
-                plan = replace(plan, ridge=10.0 * plan.ridge)
+                plan = _raised(plan)
                 self.report_ = self.report_.with_ridge(plan)
             else:
                 return plan, fitted
@@ -296,7 +308,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             self.noise_ = refined.noise * field.scale
 
     def _left_open(self) -> frozenset[str]:
-        names = ("kernel", "ridge", "rule", "noise", "prior", "smoother", "refine", "robust")
+        names = (
+            "kernel", "ridge", "rule", "noise", "prior", "smoother", "refine", "robust", "blend",
+        )  # fmt: skip
         return frozenset(name for name in names if getattr(self, name) is None)
 
     def _plan(self) -> Plan:
@@ -307,6 +321,14 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             if chosen[name] is None:
                 chosen[name] = value
         return Plan(**chosen)
+
+
+def _raised(plan: Plan) -> Plan:
+    """Return the plan with ten times the ridge, its own and that of each plan of its blend."""
+    blend = plan.blend
+    if blend is not None:
+        blend = replace(blend, plans=tuple(_raised(other) for other in blend.plans))
+    return replace(plan, ridge=None if plan.ridge is None else 10.0 * plan.ridge, blend=blend)
 
 
 def _as_validation(value: Any) -> Trajectories:

@@ -15,13 +15,14 @@ import scipy.sparse as sp
 from vectorfield import _backend
 from vectorfield._errors import SolveError
 from vectorfield._settings import Settings, check_real
+from vectorfield.blend import Blend, mix
 from vectorfield.field import VectorField
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel, Separable
 from vectorfield.linalg import Problem, Regression, Solver, prepare
 from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
 from vectorfield.prior import Drift, Prior, centred
 from vectorfield.robust import Huber
-from vectorfield.shooting import Refined, Shooting
+from vectorfield.shooting import Flow, Refined, Shooting
 from vectorfield.smoothing import Smoothed, Smoother
 from vectorfield.trajectories import Trajectories
 
@@ -55,6 +56,7 @@ class Plan(Settings):
     robust: Huber | None = None
     standardize: bool = True
     solver: Solver | None = None
+    blend: Blend | None = None
 
     def __post_init__(self) -> None:
         as_operator(self.kernel)
@@ -66,6 +68,7 @@ class Plan(Settings):
             ("refine", Shooting, True),
             ("robust", Huber, True),
             ("solver", Solver, True),
+            ("blend", Blend, True),
         ):
             value = getattr(self, name)
             if not isinstance(value, kind) and not (optional and value is None):
@@ -133,6 +136,8 @@ class Fitted:
         regression: the linear fit, before any refinement; its solution says how well it went.
         smoothed: what the smoother made of the trajectories; None without.
         refined: what `Shooting` found, in standardised coordinates; None without.
+        others: the fits of the plans of a `Blend`. The field and the residuals are those of the
+            blend then, all the rest of the plan's own part.
     """
 
     field: VectorField
@@ -144,6 +149,7 @@ class Fitted:
     regression: Regression
     smoothed: Smoothed | None
     refined: Refined | None
+    others: tuple[Fitted, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,8 +248,15 @@ class Prepared:
             fitted = _backend.sparse_apply(self.occupations.weights, expansion(nodes))
             residuals = self.occupations.targets - fitted
             info |= {"refine": repr(plan.refine), "settled": refined.converged}
+        learned = self.field(expansion, info)
+        others: tuple[Fitted, ...] = ()
+        if plan.blend is not None:
+            others = tuple(other.fit(self.observed) for other in plan.blend.plans)
+            shares = (plan.blend.own, *plan.blend.weights)
+            learned = mix([learned, *(other.field for other in others)], shares)
+            residuals = self._residuals(learned)
         return Fitted(
-            self.field(expansion, info),
+            learned,
             self.kernel,
             ridge,
             norm,
@@ -252,7 +265,17 @@ class Prepared:
             regression,
             self.smoothed,
             refined,
+            others,
         )
+
+    def _residuals(self, field: VectorField) -> Any:
+        """Return y - L f for any field, in standardised coordinates."""
+        nodes = self.occupations.nodes
+        values = field(nodes * self.scale + self.shift) / self.scale
+        if self.known is not None:
+            values = values - self.known(nodes)  # which has been taken out of the targets
+        fitted = _backend.sparse_apply(self.occupations.weights, values)
+        return self.occupations.targets - fitted
 
     def field(self, expansion: Any, info: dict[str, Any] | None = None) -> VectorField:
         """Return an expansion of this fit as a field in the units of the data."""
@@ -267,9 +290,9 @@ class Prepared:
 
 
 class ScaledDrift:
-    """A drift in standardised coordinates: u -> f0(shift + scale u) / scale."""
+    """A drift or field in standardised coordinates: u -> f0(shift + scale u) / scale."""
 
-    def __init__(self, drift: Drift, shift: Any, scale: Any) -> None:
+    def __init__(self, drift: Flow, shift: Any, scale: Any) -> None:
         self._drift, self._shift, self._scale = drift, shift, scale
 
     def __call__(self, x: Any) -> Any:

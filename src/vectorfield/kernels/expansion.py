@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,9 @@ class Expansion(ABC):
     What a regression gives, a field shifts and scales, and a model file keeps: ``describe``
     returns all of it as JSON values and arrays, `restore` takes it back.
     """
+
+    format: ClassVar[int] = 1
+    """The earliest format of model files that has it."""
 
     kernel: OperatorKernel
 

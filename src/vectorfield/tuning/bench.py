@@ -70,7 +70,7 @@ class Bench:
     ) -> None:
         self.data = folds[0].train if data is None else data
         self.folds, self.objective, self.lengths = list(folds), objective, lengths
-        self.d = self.folds[0].train.d
+        self.d, self.unit = self.folds[0].train.d, unit
         self._identity = (self.folds, self.data, objective, lengths, unit, estimate, most)
         share = max(1, most // len(self.folds))
         self._small = [HeldOut(thin(f.held, share), lengths, unit, estimate) for f in self.folds]
@@ -99,6 +99,14 @@ class Bench:
             left = (totals.sum(axis=1, keepdims=True) - totals) / rest
         spread = np.sqrt((number - 1) * left.var(axis=1))
         return mean, spread
+
+    def held_out(self, *, whole: bool) -> list[HeldOut]:
+        """Return what each fold holds out: all of it, or as much as a screening follows."""
+        return self._whole if whole else self._small
+
+    def null_errors(self, *, whole: bool) -> np.ndarray:
+        """Return the sums of the null model's Err, (levels, trajectories), as trials have them."""
+        return np.concatenate([held.null() for held in self.held_out(whole=whole)], axis=1)
 
     def judge(self, plan: Plan, levels: Sequence[float], stage: str, **options: Any) -> list[Trial]:
         """Return a trial of the plan for each ridge level, as the objective judges.
@@ -130,7 +138,7 @@ class Bench:
         trials.
         """
         began = perf_counter()
-        held = self._whole if whole else self._small
+        held = self.held_out(whole=whole)
         columns: list[np.ndarray] = []
         status = ["ok"] * len(levels)
         used = list(levels)
@@ -166,7 +174,7 @@ class Bench:
                 if isinstance(expansion, str):
                     status[j] = expansion
             columns.append(found)
-        null = np.concatenate([h.null() for h in held], axis=1)
+        null = self.null_errors(whole=whole)
         seconds = (perf_counter() - began) / len(levels)
         trials = []
         for j in range(len(levels)):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from vectorfield.tuning.context import Context
+from vectorfield.tuning.stages.axes import choose_axes
+from vectorfield.tuning.stages.blends import blend
 from vectorfield.tuning.stages.growth import grow
 from vectorfield.tuning.stages.kernels import choose_kernel
 from vectorfield.tuning.stages.outliers import try_robust
@@ -23,9 +25,11 @@ Stage = Callable[[Context, Sequence[Trial]], list[Trial]]
 
 STAGES: tuple[Stage, ...] = (
     choose_kernel,
+    choose_axes,
     try_robust,
     vary_parts,
     choose_rate,
     grow,
     fit_windows,
+    blend,
 )
