@@ -21,7 +21,7 @@ from vectorfield.linalg import Problem, Regression, Solver, prepare
 from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
 from vectorfield.prior import Drift, Prior, centred
 from vectorfield.robust import Huber
-from vectorfield.shooting import Refined, Shooting
+from vectorfield.shooting import Outcome, Refinement
 from vectorfield.smoothing import Smoothed, Smoother
 from vectorfield.trajectories import Trajectories
 
@@ -51,7 +51,7 @@ class Plan(Settings):
     noise: Noise = field(default_factory=White)
     prior: Prior | None = None
     smoother: Smoother | None = None
-    refine: Shooting | None = None
+    refine: Refinement | None = None
     robust: Huber | None = None
     standardize: bool = True
     solver: Solver | None = None
@@ -63,7 +63,7 @@ class Plan(Settings):
             ("noise", Noise, False),
             ("prior", Prior, True),
             ("smoother", Smoother, True),
-            ("refine", Shooting, True),
+            ("refine", Refinement, True),
             ("robust", Huber, True),
             ("solver", Solver, True),
         ):
@@ -132,7 +132,8 @@ class Fitted:
         weights: (S,) those of the robust fit, 1 elsewhere.
         regression: the linear fit, before any refinement; its solution says how well it went.
         smoothed: what the smoother made of the trajectories; None without.
-        refined: what `Shooting` found, in standardised coordinates; None without.
+        refined: what the refinement found (`Refined`, `RolledOut`), in standardised coordinates;
+            None without.
     """
 
     field: VectorField
@@ -143,7 +144,7 @@ class Fitted:
     weights: np.ndarray
     regression: Regression
     smoothed: Smoothed | None
-    refined: Refined | None
+    refined: Outcome | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,13 +235,14 @@ class Prepared:
             states = (self.observed.states - self.shift) / self.scale
             scaled = dataclasses.replace(self.observed, states=states)
             count = len(self.occupations)
-            own = ridge if plan.refine.ridge is None else plan.refine.ridge
-            refined = plan.refine(expansion, scaled, own * count, self.known, choose=choose)
-            expansion = refined.expansion
-            norm = float(np.sqrt(np.sum(expansion.coefficients**2)))  # type: ignore[attr-defined]
-            nodes = self.occupations.nodes
-            fitted = _backend.sparse_apply(self.occupations.weights, expansion(nodes))
-            residuals = self.occupations.targets - fitted
+            shift = plan.refine.shift(ridge, count)
+            refined = plan.refine(expansion, scaled, shift, self.known, choose=choose)
+            if refined.expansion is not expansion:
+                expansion = refined.expansion
+                norm = expansion.norm
+                values = expansion(self.occupations.nodes)
+                fitted = _backend.sparse_apply(self.occupations.weights, values)
+                residuals = self.occupations.targets - fitted
             info |= {"refine": repr(plan.refine), "settled": refined.converged}
         return Fitted(
             self.field(expansion, info),
@@ -280,6 +282,10 @@ class ScaledDrift:
         """Return the Jacobian, (n, d, d)."""
         value = self._drift.jacobian(x * self._scale + self._shift)
         return value * self._scale[None, None, :] / self._scale[None, :, None]
+
+    def pull(self, x: Any, v: Any) -> Any:
+        """Return J(x)^T v, (n, d)."""
+        return self._drift.pull(x * self._scale + self._shift, v / self._scale) * self._scale
 
 
 def as_operator(kernel: Any) -> OperatorKernel:
