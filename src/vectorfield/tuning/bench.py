@@ -53,7 +53,6 @@ class Bench:
         self._whole = [HeldOut(f.held, lengths, unit, estimate) for f in self.folds]
         self._thinned: dict[int, list[Any]] = {}
         self.steps = int(np.mean([(f.train.lengths - 1).sum() for f in self.folds]))
-        self.trials: list[Trial] = []
 
     def null(self) -> np.ndarray:
         """Return the mean null error of a window of each level."""
@@ -70,11 +69,13 @@ class Bench:
         steps: int | None = None,
         whole: bool = False,
         evidence: bool = False,
+        substeps: int = 1,
     ) -> list[Trial]:
         """Fit the plan for all ridge levels on every fold, and return a trial for each level.
 
         ``steps`` is how many steps of the data are used, all by default; ``whole`` judges on all
-        that was held out.
+        that was held out. Paths are followed in at least ``substeps`` steps to a step of the data.
+        Calls do not know of each other: the same arguments give the same trials.
         """
         began = perf_counter()
         held = self._whole if whole else self._small
@@ -82,6 +83,7 @@ class Bench:
         status = ["ok"] * len(levels)
         used = list(levels)
         observations = []
+        settled = substeps
         for number, (train, judge) in enumerate(zip(self.train(steps), held, strict=True)):
             try:
                 prepared = plan.prepare(train)
@@ -93,9 +95,15 @@ class Bench:
             found = np.full((len(levels), len(self.lengths), judge.count), np.inf)
             good = [j for j, (expansion, _) in enumerate(fits) if not isinstance(expansion, str)]
             if good:
-                found[good] = judge.errors(
-                    [fits[j][0] for j in good], prepared.shift, prepared.scale, prepared.known
+                errors_found = judge.errors(
+                    [fits[j][0] for j in good],
+                    prepared.shift,
+                    prepared.scale,
+                    prepared.known,
+                    substeps=substeps,
                 )
+                found[good] = errors_found.sums
+                settled = max(settled, errors_found.substeps)
             for j, (expansion, level) in enumerate(fits):
                 used[j] = level if number == 0 else float(np.sqrt(used[j] * level))
                 if isinstance(expansion, str):
@@ -128,9 +136,9 @@ class Bench:
                     errors=errors,
                     status=status[j],
                     seconds=seconds,
+                    substeps=settled,
                 )
             )
-        self.trials += trials
         return trials
 
     def train(self, steps: int | None) -> list[Any]:

@@ -8,7 +8,7 @@ from vectorfield._settings import Settings, check_integer, check_real
 from vectorfield.plan import Plan
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.objectives import Objective, Windowed
-from vectorfield.tuning.run import Run
+from vectorfield.tuning.run import run
 from vectorfield.tuning.trials import Report
 
 __all__ = ["Search"]
@@ -68,4 +68,4 @@ class Search(Settings):
 
         ``report.best.plan`` has all parts, its ridge that for fitting all of ``train``.
         """
-        return Run(self, plan, left_open, train, validation).report()
+        return run(self, plan, left_open, train, validation)
