@@ -184,6 +184,12 @@ class Prepared:
         """The prior in the coordinates of the fit."""
         return None if self.drift is None else ScaledDrift(self.drift, self.shift, self.scale)
 
+    @property
+    def scaled(self) -> Trajectories:
+        """The observed trajectories in the coordinates of the fit."""
+        states = (self.observed.states - self.shift) / self.scale
+        return dataclasses.replace(self.observed, states=states)
+
     def default_ridge(self) -> float:
         """Return 1e-3 mean(h^2) mean k(z, z) / N with h the durations of the observations."""
         size = self.kernel.size(self.occupations.nodes) or 1.0  # 0: nothing moves under Linear()
@@ -232,11 +238,8 @@ class Prepared:
         expansion, norm, residuals = regression.expansion, regression.norm, regression.residuals
         refined = None
         if plan.refine is not None:
-            states = (self.observed.states - self.shift) / self.scale
-            scaled = dataclasses.replace(self.observed, states=states)
-            count = len(self.occupations)
-            shift = plan.refine.shift(ridge, count)
-            refined = plan.refine(expansion, scaled, shift, self.known, choose=choose)
+            shift = plan.refine.shift(ridge, len(self.occupations))
+            refined = plan.refine(expansion, self.scaled, shift, self.known, choose=choose)
             if refined.expansion is not expansion:
                 expansion = refined.expansion
                 norm = expansion.norm

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 
 from vectorfield._errors import DataError, SolveError
 from vectorfield.plan import Plan, Prepared
+from vectorfield.shooting import Rollouts, Shooting
 from vectorfield.tuning.folds import Fold, thin
-from vectorfield.tuning.heldout import HeldOut
+from vectorfield.tuning.heldout import FEWEST, HeldOut
 from vectorfield.tuning.objectives import Objective
 from vectorfield.tuning.trials import Trial
 
@@ -56,9 +58,14 @@ class Bench:
 
     def null(self) -> np.ndarray:
         """Return the mean null error of a window of each level."""
-        totals = np.concatenate([h.null() for h in self._whole], axis=1).sum(axis=1)
+        totals = self.null_errors(whole=True).sum(axis=1)
         counts = [sum(len(h.levels[j].windows) for h in self._whole) for j in range(len(totals))]
         return np.asarray(totals / np.asarray(counts))
+
+    def null_errors(self, *, whole: bool) -> np.ndarray:
+        """Return the null model's `Trial.errors`, (levels, trajectories)."""
+        held = self._whole if whole else self._small
+        return np.concatenate([h.null() for h in held], axis=1)
 
     def judge(
         self,
@@ -77,42 +84,103 @@ class Bench:
         that was held out. Paths are followed in at least ``substeps`` steps to a step of the data.
         Calls do not know of each other: the same arguments give the same trials.
         """
+        return self._judge(
+            [(plan, level) for level in levels],
+            lambda prepared: self._fits(prepared, levels, evidence),
+            stage,
+            steps=steps,
+            whole=whole,
+            substeps=substeps,
+        )
+
+    def judge_path(
+        self,
+        plan: Plan,
+        level: float,
+        iterations: Sequence[int],
+        stage: str,
+        *,
+        steps: int | None = None,
+        whole: bool = False,
+        substeps: int = 1,
+    ) -> list[Trial]:
+        """Fit a plan with `Rollouts`, and return a trial for each of these numbers of iterations.
+
+        Each fold takes one run of the most; otherwise as `judge`.
+        """
+        refine = plan.refine
+        if not isinstance(refine, Rollouts):
+            raise TypeError(f"plan.refine must be Rollouts, got {refine!r}")
+
+        def fits(prepared: Prepared) -> list[tuple[Any, float]]:
+            regression = prepared.problem.solve(level * ridge_unit(prepared))
+            if regression.expansion is None or not regression.solution.status.ok:
+                return [(regression.solution.status.name, level)] * len(iterations)
+            path = refine.path(
+                regression.expansion, prepared.scaled, prepared.known, iterations=iterations
+            )
+            return [(expansion, level) for expansion in path]
+
+        return self._judge(
+            [(replace(plan, refine=refine.replace(iterations=k)), level) for k in iterations],
+            fits,
+            stage,
+            steps=steps,
+            whole=whole,
+            substeps=substeps,
+            together=FEWEST,  # no more than go on to the longest windows
+        )
+
+    def _judge(
+        self,
+        variants: Sequence[tuple[Plan, float]],
+        fits_of: Callable[[Prepared], list[tuple[Any, float]]],
+        stage: str,
+        *,
+        steps: int | None,
+        whole: bool,
+        substeps: int,
+        together: int | None = None,
+    ) -> list[Trial]:
+        """Judge variants of one plan, whose fits are made together."""
         began = perf_counter()
         held = self._whole if whole else self._small
         columns: list[np.ndarray] = []
+        levels = [level for _, level in variants]
         status = ["ok"] * len(levels)
         used = list(levels)
         observations = []
         settled = substeps
         for number, (train, judge) in enumerate(zip(self.train(steps), held, strict=True)):
             try:
-                prepared = plan.prepare(train)
-                fits = self._fits(prepared, levels, evidence)
+                prepared = variants[0][0].prepare(train)
+                fits = fits_of(prepared)
             except (DataError, SolveError, ValueError, MemoryError, TypeError) as error:
                 status = [f"{type(error).__name__}: {error}"] * len(levels)
                 break
             observations.append(len(prepared.occupations))
             found = np.full((len(levels), len(self.lengths), judge.count), np.inf)
             good = [j for j, (expansion, _) in enumerate(fits) if not isinstance(expansion, str)]
-            if good:
+            for begin in range(0, len(good), together or max(1, len(good))):
+                some = good[begin : begin + together] if together else good
                 errors_found = judge.errors(
-                    [fits[j][0] for j in good],
+                    [fits[j][0] for j in some],
                     prepared.shift,
                     prepared.scale,
                     prepared.known,
                     substeps=substeps,
                 )
-                found[good] = errors_found.sums
+                found[some] = errors_found.sums
                 settled = max(settled, errors_found.substeps)
             for j, (expansion, level) in enumerate(fits):
                 used[j] = level if number == 0 else float(np.sqrt(used[j] * level))
                 if isinstance(expansion, str):
                     status[j] = expansion
             columns.append(found)
-        null = np.concatenate([h.null() for h in held], axis=1)
+        null = self.null_errors(whole=whole)
         seconds = (perf_counter() - began) / len(levels)
         trials = []
-        for j in range(len(levels)):
+        for j, (plan, level) in enumerate(variants):
             errors, score, spread = None, float("inf"), float("nan")
             ratios = (float("inf"),) * len(self.lengths)
             if status[j] == "ok":
@@ -126,8 +194,8 @@ class Bench:
             trials.append(
                 Trial(
                     plan=plan,
-                    level=levels[j],
-                    refined_level=None if plan.refine is None else used[j],
+                    level=level,
+                    refined_level=used[j] if isinstance(plan.refine, Shooting) else None,
                     stage=stage,
                     observations=size,
                     score=score,

@@ -41,6 +41,23 @@ class Objective(Settings, ABC):
         spread = np.sqrt((count - 1) / count * ((left - left.mean()) ** 2).sum())
         return float(value), float(spread)
 
+    def gain(self, errors: np.ndarray, other: np.ndarray, null: np.ndarray) -> tuple[float, float]:
+        """Return by how much the score of ``errors`` is below that of ``other``, and its error.
+
+        The standard error is that of the difference, by the jackknife over the same trajectories:
+        what makes a trajectory hard for both plans cancels.
+        """
+        weights, parts = self.weights(len(errors)), (errors, other, null)
+        one, two, still = (part.sum(axis=1) for part in parts)
+        found = _mean(two, still, weights) - _mean(one, still, weights)
+        count = errors.shape[1]
+        if count < 2:
+            return float(found), float("nan")
+        one, two, still = (part.sum(axis=1)[:, None] - part for part in parts)
+        left = _mean(two, still, weights[:, None]) - _mean(one, still, weights[:, None])
+        spread = np.sqrt((count - 1) / count * ((left - left.mean()) ** 2).sum())
+        return float(found), float(spread)
+
 
 def _mean(errors: np.ndarray, null: np.ndarray, weights: np.ndarray) -> np.ndarray:
     ratio = np.where(null > 0, errors / np.where(null > 0, null, 1.0), np.where(errors > 0, 1.0, 0))

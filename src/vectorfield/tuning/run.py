@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vectorfield.plan import Plan
+from vectorfield.shooting import Shooting
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.context import Context
 from vectorfield.tuning.stages import STAGES
@@ -57,7 +58,7 @@ def _notes(context: Context, chosen: Trial) -> list[str]:
             "nothing is clearly better than the null model, x(t) = x(0): the data do not show "
             "a field"
         )
-    if chosen.plan.refine is not None and "refine" in context.open:
+    if isinstance(chosen.plan.refine, Shooting) and "refine" in context.open:
         notes.append(
             "snapshots are noisy: these errors are from starts that were estimated on each "
             "window, and have the noise of the samples in them, as the true field's would"
