@@ -18,7 +18,7 @@ from vectorfield.tuning.trials import Trial
 __all__ = ["refine_rollouts"]
 
 TRACKED = 0.1  # errors over the null model's, of a step or a whole trajectory, that need no help
-ITERATIONS = (3, 6, 12, 25, 50)
+ITERATIONS = (3, 6, 12, 24)
 FEATURES = 250  # an iteration costs as much as they are many
 EVERYWHERE = 4  # starts of windows in each trajectory, where these are few samples
 CHEAP = 3000  # steps up to which windows start in several places
