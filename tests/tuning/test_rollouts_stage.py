@@ -99,3 +99,18 @@ def test_a_refinement_that_is_given_is_kept():
     assert model.report_.best.refined_level is None
     again = vf.MOCK(**model.report_.best.plan.get_params(deep=False)).fit(data)
     np.testing.assert_array_equal(again.predict(data.states), model.predict(data.states))
+
+
+def test_a_study_keeps_the_path(tmp_path):
+    pytest.importorskip("optuna")
+    data = reverting(30, 0)
+    study = vf.tuning.Study(tmp_path / "search.db")
+    model = vf.MOCK(**GIVEN, ridge=1e-6, search=vf.Search(folds=2, study=study))
+    first, again = (model.fit(data).report_ for _ in range(2))
+    path = [[t for t in report.trials if t.stage == "rollouts"] for report in (first, again)]
+    assert len(path[0]) == len(ITERATIONS)
+    for one, two in zip(*path, strict=True):
+        assert one.plan == two.plan
+        assert one.seconds == two.seconds  # not judged again
+        np.testing.assert_array_equal(one.errors, two.errors)
+    assert first.best.plan == again.best.plan

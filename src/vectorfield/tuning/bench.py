@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from vectorfield._errors import DataError, SolveError
 from vectorfield.plan import Plan, Prepared
 from vectorfield.shooting import Rollouts, Shooting
+from vectorfield.tuning.fingerprint import fingerprint
 from vectorfield.tuning.folds import Fold, thin
 from vectorfield.tuning.heldout import FEWEST, HeldOut
 from vectorfield.tuning.objectives import Objective
 from vectorfield.tuning.trials import Trial
 
 __all__ = ["Bench", "ridge_unit"]
+
+# What numerical code and settings raise, `DataError` and `SolveError` among them. One candidate's
+# failure is a trial with a status, whoever wrote the kernel.
+FAILURES = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 def ridge_unit(prepared: Prepared) -> float:
@@ -50,11 +63,18 @@ class Bench:
         most: int = 1500,
     ) -> None:
         self.folds, self.objective, self.lengths = list(folds), objective, lengths
+        self.d = self.folds[0].train.d
+        self._identity = (self.folds, objective, lengths, unit, estimate, most)
         share = max(1, most // len(self.folds))
         self._small = [HeldOut(thin(f.held, share), lengths, unit, estimate) for f in self.folds]
         self._whole = [HeldOut(f.held, lengths, unit, estimate) for f in self.folds]
         self._thinned: dict[int, list[Any]] = {}
         self.steps = int(np.mean([(f.train.lengths - 1).sum() for f in self.folds]))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells this bench from others: the data, who is held out, and how it is judged."""
+        return fingerprint(self._identity)
 
     def null(self) -> np.ndarray:
         """Return the mean null error of a window of each level."""
@@ -155,23 +175,22 @@ class Bench:
             try:
                 prepared = variants[0][0].prepare(train)
                 fits = fits_of(prepared)
-            except (DataError, SolveError, ValueError, MemoryError, TypeError) as error:
+                good = [j for j, (field, _) in enumerate(fits) if not isinstance(field, str)]
+                found = np.full((len(levels), len(self.lengths), judge.count), np.inf)
+                for begin in range(0, len(good), together or max(1, len(good))):
+                    some = good[begin : begin + together] if together else good
+                    found[some], needed = judge.errors(
+                        [fits[j][0] for j in some],
+                        prepared.shift,
+                        prepared.scale,
+                        prepared.known,
+                        substeps=substeps,
+                    )
+                    settled = max(settled, needed)
+            except FAILURES as error:
                 status = [f"{type(error).__name__}: {error}"] * len(levels)
                 break
             observations.append(len(prepared.occupations))
-            found = np.full((len(levels), len(self.lengths), judge.count), np.inf)
-            good = [j for j, (expansion, _) in enumerate(fits) if not isinstance(expansion, str)]
-            for begin in range(0, len(good), together or max(1, len(good))):
-                some = good[begin : begin + together] if together else good
-                errors_found = judge.errors(
-                    [fits[j][0] for j in some],
-                    prepared.shift,
-                    prepared.scale,
-                    prepared.known,
-                    substeps=substeps,
-                )
-                found[some] = errors_found.sums
-                settled = max(settled, errors_found.substeps)
             for j, (expansion, level) in enumerate(fits):
                 used[j] = level if number == 0 else float(np.sqrt(used[j] * level))
                 if isinstance(expansion, str):
@@ -208,6 +227,25 @@ class Bench:
                 )
             )
         return trials
+
+    def failures(self, plan: Plan, levels: Sequence[float], stage: str, status: str) -> list[Trial]:
+        """Return the trials of a plan that could not be judged at all."""
+        return [
+            Trial(
+                plan=plan,
+                level=level,
+                refined_level=None if plan.refine is None else level,
+                stage=stage,
+                observations=0,
+                score=float("inf"),
+                spread=float("nan"),
+                ratios=(float("inf"),) * len(self.lengths),
+                errors=None,
+                status=status,
+                seconds=0.0,
+            )
+            for level in levels
+        ]
 
     def train(self, steps: int | None) -> list[Any]:
         """Return the training part of each fold, thinned to that many steps."""

@@ -28,6 +28,7 @@ from vectorfield.tuning.budget import Budget
 from vectorfield.tuning.folds import folds
 from vectorfield.tuning.heldout import levels
 from vectorfield.tuning.judge import Judge, ranked
+from vectorfield.tuning.study import Record
 from vectorfield.tuning.survey import survey
 from vectorfield.tuning.tasks import CLEAN, NOISY, Task, near
 from vectorfield.tuning.trials import Trial
@@ -68,8 +69,10 @@ class Context:
         left_open: frozenset[str],
         train: Trajectories,
         validation: Trajectories | None,
+        *,
+        record: Record | None = None,
     ) -> None:
-        self.judge = Judge(Budget(search.max_time))
+        self.judge = Judge(Budget(search.max_time), n_jobs=search.n_jobs, record=record)
         for part in (train, validation):
             if part is not None and not _backend.is_numpy(part.states):
                 raise DataError("Search runs on NumPy arrays; pass the states as such")
@@ -115,6 +118,22 @@ class Context:
 
         Fewer are returned where time did not allow all.
         """
+        found = self.try_each(tasks, stage, steps, done=done, whole=whole)
+        return ranked([trial] for trial in found if trial is not None)
+
+    def try_each(
+        self,
+        tasks: Iterable[tuple[Plan, Iterable[float]]],
+        stage: str,
+        steps: int | None,
+        *,
+        done: float,
+        whole: bool = False,
+    ) -> list[Trial | None]:
+        """Return the same in the order of the plans, None where time did not allow one.
+
+        The plans make one batch: they are judged side by side where there are processes for it.
+        """
         given = "ridge" not in self.open
         batch = [
             Task(
@@ -126,7 +145,8 @@ class Context:
             )
             for plan, ladder in tasks
         ]
-        return ranked(self.judge(self.bench, batch, done=done))
+        groups = self.judge(self.bench, batch, done=done)
+        return [min(group, key=lambda t: t.score) if group else None for group in groups]
 
     def near(self, trial: Trial, span: int = 2) -> tuple[float, ...]:
         """Return the ladder around a trial's ridge."""

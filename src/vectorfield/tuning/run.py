@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,10 +29,11 @@ def run(
     validation: Trajectories | None,
 ) -> Report:
     """Search stage by stage, each beginning from what the one before it found."""
-    context = Context(search, plan, left_open, train, validation)
-    best: list[Trial] = []
-    for stage in STAGES:
-        best = stage(context, best)
+    with nullcontext() if search.study is None else search.study.open() as record:
+        context = Context(search, plan, left_open, train, validation, record=record)
+        best: list[Trial] = []
+        for stage in STAGES:
+            best = stage(context, best)
     chosen, runner = best[0], next(iter(best[1:]), None)
     bench = context.bench if len(chosen.ratios) == len(context.lengths) else context.estimated
     if runner is not None:

@@ -26,11 +26,11 @@ def choose_kernel(context: Context, best: Sequence[Trial]) -> list[Trial]:
     )
     if "kernel" in context.open:
         local = [t for t in found if candidates.lengths_of(t.plan.kernel)][:2]
-        found += [stretch(context, trial, steps) for trial in local]
+        found += stretch(context, local, steps)
         found = ranked([t] for t in found)
         found += _sums(context, found, steps)
     elif _has_open_length(context):
-        found.append(stretch(context, found[0], steps))
+        found += stretch(context, found[:1], steps)
     return ranked([t] for t in found)
 
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from vectorfield._progress import report
 from vectorfield.plan import Plan
 from vectorfield.shooting import Rollouts
 from vectorfield.tuning import candidates
 from vectorfield.tuning.context import Context
-from vectorfield.tuning.tasks import HIGHEST
+from vectorfield.tuning.tasks import HIGHEST, Task
 from vectorfield.tuning.trials import Trial
 
 __all__ = ["refine_rollouts"]
@@ -40,7 +39,7 @@ def refine_rollouts(context: Context, best: Sequence[Trial]) -> list[Trial]:
         return finalists
     base, objective = finalists[0], context.search.objective
     # the plan without, on all of the data, for the same trajectories
-    judged = context.try_all([(base.plan, [base.level])], "all", None, done=0.95, whole=True)
+    judged = context.try_all([(base.plan, [base.level])], "all", None, done=0.92, whole=True)
     plain = judged[0] if judged else base
     first = _best_refined(context, base)
     if first is None or first.errors is None or plain.errors is None:
@@ -60,11 +59,10 @@ def _best_refined(context: Context, base: Trial) -> Trial | None:
         level = base.level * factor
         if level > HIGHEST or context.out_of_time():
             break
-        report("search", 0.95)
-        found = context.bench.judge_path(
-            plan, level, ITERATIONS, "rollouts", whole=True, substeps=base.substeps
-        )
-        context.trials.extend(found)
+        task = Task(plan, (level,), "rollouts", whole=True, iterations=ITERATIONS)
+        (found,) = context.judge(context.bench, [task], done=0.97)
+        if not found:
+            break
         first = min(found, key=lambda t: t.score)
         if best is not None and not first.score < best.score:
             break

@@ -44,13 +44,10 @@ def fit_windows(context: Context, best: Sequence[Trial]) -> list[Trial]:
     first = next((t for t in _judged(context, plans) if t.ok), None)
     if first is None or first.score >= plain[0].score:
         return finalists
-    for other in (WINDOWS[1], None if longest > WINDOWS[0] else WINDOWS[0]):
-        if longest <= WINDOWS[1]:
-            break
-        plan = replace(first.plan, refine=Shooting(other))
-        found = _judged(context, [(plan, first.level)])
-        if found and found[0].score < first.score:
-            first = found[0]
+    if longest > WINDOWS[1]:
+        others = (WINDOWS[1], None if longest > WINDOWS[0] else WINDOWS[0])
+        changed = [(replace(first.plan, refine=Shooting(k)), first.level) for k in others]
+        first = ranked([t] for t in (first, *_judged(context, changed)))[0]
     return [first, plain[0]]
 
 
