@@ -10,7 +10,7 @@ import vectorfield as vf
 from vectorfield import _backend
 from vectorfield.kernels import Gaussian, Laplace, Monomials, Polynomial
 from vectorfield.plan import Plan
-from vectorfield.tuning import Search, Windowed
+from vectorfield.tuning import Search, Study, Windowed
 from vectorfield.tuning.bench import Bench
 from vectorfield.tuning.budget import Budget
 from vectorfield.tuning.folds import folds
@@ -32,11 +32,15 @@ def tasks_of(*kernels, ladder=(1.0, 1e-3, 1e-6)):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.05], ids=["clean", "noisy"])
-def test_a_search_by_two_processes_is_that_by_one(orbits, same_reports, noise):
-    data = orbits(noise=noise)
+def test_a_search_by_two_processes_is_that_by_one(orbits, same_reports, noise, tmp_path):
+    pytest.importorskip("optuna")
+    data, study = orbits(noise=noise), Study(tmp_path / "study.db")
     plan, left_open = Plan(), frozenset(("ridge", "rule", "noise", "refine"))
-    one, two = (Search(folds=2, n_jobs=n)(plan, left_open, data) for n in (None, 2))
+    one = Search(folds=2)(plan, left_open, data)
+    two = Search(folds=2, n_jobs=2, study=study)(plan, left_open, data)
     same_reports(one, two)
+    stored = Search(folds=2, study=study)(plan, left_open, data)  # by either, for the other
+    assert [t.seconds for t in stored.trials] == [t.seconds for t in two.trials]
     assert len({trial.stage for trial in one.trials}) > 3
 
 

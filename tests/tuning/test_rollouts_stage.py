@@ -28,9 +28,9 @@ def reverting(count, seed):
     xs, ts = [], []
     for number in range(count):
         t = 0.5 * np.arange(4 + number % 5)
-        x = [2.0 * rng.normal(size=2)]
+        x = [3.0 * rng.normal(size=2)]
         for _ in t[1:]:
-            x.append(np.exp(-0.15) * x[-1] + 0.35 * rng.normal(size=2))
+            x.append(np.exp(-0.3) * x[-1] + 0.35 * rng.normal(size=2))
         xs.append(np.array(x) + 0.2 * rng.normal(size=(len(t), 2)))
         ts.append(t)
     return vf.Trajectories.from_arrays(xs, ts)
@@ -40,7 +40,7 @@ def test_a_path_of_iterations_is_judged_as_its_plans_are():
     data = reverting(24, 0)
     bench = Bench(folds(data, None, 3), Windowed(), (2, 5), np.ones(2), estimate=False)
     plan = vf.Plan(**GIVEN, refine=vf.Rollouts(starts=2))
-    path = bench.judge_path(plan, 0.1, (0, 2, 4, 7, 9), "path")
+    path = bench.follow_path(plan, 0.1, (0, 2, 4, 7, 9), "path", Windowed().score)
     for trial, iterations in zip(path, (0, 2, 4, 7, 9), strict=True):
         assert trial.plan.refine == vf.Rollouts(iterations, starts=2)
         (alone,) = bench.judge(trial.plan, [0.1], "alone")
@@ -48,8 +48,9 @@ def test_a_path_of_iterations_is_judged_as_its_plans_are():
         assert alone.refined_level is trial.refined_level is None
     (plain,) = bench.judge(dataclasses.replace(plan, refine=None), [0.1], "alone")
     np.testing.assert_allclose(plain.errors, path[0].errors, rtol=1e-9)  # solved by another way
+    other = dataclasses.replace(plan, refine=vf.Shooting())
     with pytest.raises(TypeError, match="must be Rollouts"):
-        bench.judge_path(dataclasses.replace(plan, refine=vf.Shooting()), 0.1, (1,), "path")
+        bench.follow_path(other, 0.1, (1,), "path", Windowed().score)
 
 
 def test_paired_gains_are_those_of_their_trajectories():

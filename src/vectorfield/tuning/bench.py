@@ -6,19 +6,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vectorfield._errors import SolveError
 from vectorfield.plan import Plan, Prepared
 from vectorfield.shooting import Rollouts, Shooting
+from vectorfield.trajectories import Trajectories
+from vectorfield.tuning.compact import compacted
 from vectorfield.tuning.fingerprint import fingerprint
 from vectorfield.tuning.folds import Fold, thin
 from vectorfield.tuning.heldout import FEWEST, HeldOut
-from vectorfield.tuning.objectives import Objective
 from vectorfield.tuning.trials import Trial
 
-__all__ = ["Bench", "ridge_unit"]
+if TYPE_CHECKING:
+    from vectorfield.tuning.objectives import Objective
+
+__all__ = ["FAILURES", "Bench", "ridge_unit"]
 
 # What numerical code and settings raise, `DataError` and `SolveError` among them. One candidate's
 # failure is a trial with a status, whoever wrote the kernel.
@@ -46,10 +51,12 @@ class Bench:
 
     Args:
         folds: the splits of the data.
-        objective: what is made of the errors.
+        objective: what makes one plan better than another.
         lengths: samples of the windows to judge on.
         unit: (d,) in units of which errors are measured.
         most: samples held out that are judged on at the sizes of a screening.
+        data: all training trajectories, for objectives that hold none out; by default those of
+            the first fold.
     """
 
     def __init__(
@@ -61,10 +68,12 @@ class Bench:
         *,
         estimate: bool,
         most: int = 1500,
+        data: Trajectories | None = None,
     ) -> None:
+        self.data = folds[0].train if data is None else data
         self.folds, self.objective, self.lengths = list(folds), objective, lengths
         self.d = self.folds[0].train.d
-        self._identity = (self.folds, objective, lengths, unit, estimate, most)
+        self._identity = (self.folds, self.data, objective, lengths, unit, estimate, most)
         share = max(1, most // len(self.folds))
         self._small = [HeldOut(thin(f.held, share), lengths, unit, estimate) for f in self.folds]
         self._whole = [HeldOut(f.held, lengths, unit, estimate) for f in self.folds]
@@ -87,38 +96,52 @@ class Bench:
         held = self._whole if whole else self._small
         return np.concatenate([h.null() for h in held], axis=1)
 
-    def judge(
+    def judge(self, plan: Plan, levels: Sequence[float], stage: str, **options: Any) -> list[Trial]:
+        """Return a trial of the plan for each ridge level, as the objective judges.
+
+        Options are those of `follow`.
+        """
+        return self.objective.judge(self, plan, levels, stage, **options)
+
+    def follow(
         self,
         plan: Plan,
         levels: Sequence[float],
         stage: str,
+        score: Callable[[np.ndarray, np.ndarray], tuple[float, float]],
         *,
         steps: int | None = None,
         whole: bool = False,
         evidence: bool = False,
         substeps: int = 1,
     ) -> list[Trial]:
-        """Fit the plan for all ridge levels on every fold, and return a trial for each level.
+        """Fit the plan for all ridge levels on every fold and follow the fields: a trial for each.
 
-        ``steps`` is how many steps of the data are used, all by default; ``whole`` judges on all
-        that was held out. Paths are followed in at least ``substeps`` steps to a step of the data.
-        Calls do not know of each other: the same arguments give the same trials.
+        ``score`` is taken of errors and null errors, (levels of windows, trajectories) each, and
+        returns a standard error too. ``steps`` is how many steps of the data are used, all by
+        default; ``whole`` judges on all that was held out, by fits that are exact; else kernels of
+        low rank are fitted by features that lose nothing. Paths are followed in at least
+        ``substeps`` steps to a step of the data. A ridge that one fold leaves behind is not
+        followed on the next. Calls do not know of each other: the same arguments give the same
+        trials.
         """
-        return self._judge(
+        return self._follow(
             [(plan, level) for level in levels],
             lambda prepared: self._fits(prepared, levels, evidence),
             stage,
+            score,
             steps=steps,
             whole=whole,
             substeps=substeps,
         )
 
-    def judge_path(
+    def follow_path(
         self,
         plan: Plan,
         level: float,
         iterations: Sequence[int],
         stage: str,
+        score: Callable[[np.ndarray, np.ndarray], tuple[float, float]],
         *,
         steps: int | None = None,
         whole: bool = False,
@@ -126,7 +149,7 @@ class Bench:
     ) -> list[Trial]:
         """Fit a plan with `Rollouts`, and return a trial for each of these numbers of iterations.
 
-        Each fold takes one run of the most; otherwise as `judge`.
+        Each fold takes one run of the most; otherwise as `follow`.
         """
         refine = plan.refine
         if not isinstance(refine, Rollouts):
@@ -141,28 +164,30 @@ class Bench:
             )
             return [(expansion, level) for expansion in path]
 
-        return self._judge(
+        return self._follow(
             [(replace(plan, refine=refine.replace(iterations=k)), level) for k in iterations],
             fits,
             stage,
+            score,
             steps=steps,
             whole=whole,
             substeps=substeps,
             together=FEWEST,  # no more than go on to the longest windows
         )
 
-    def _judge(
+    def _follow(
         self,
         variants: Sequence[tuple[Plan, float]],
         fits_of: Callable[[Prepared], list[tuple[Any, float]]],
         stage: str,
+        score: Callable[[np.ndarray, np.ndarray], tuple[float, float]],
         *,
         steps: int | None,
         whole: bool,
         substeps: int,
         together: int | None = None,
     ) -> list[Trial]:
-        """Judge variants of one plan, whose fits are made together."""
+        """Follow the fields of variants of one plan, whose fits are made together."""
         began = perf_counter()
         held = self._whole if whole else self._small
         columns: list[np.ndarray] = []
@@ -174,8 +199,14 @@ class Bench:
         for number, (train, judge) in enumerate(zip(self.train(steps), held, strict=True)):
             try:
                 prepared = variants[0][0].prepare(train)
+                if not whole:
+                    prepared = compacted(prepared)
                 fits = fits_of(prepared)
-                good = [j for j, (field, _) in enumerate(fits) if not isinstance(field, str)]
+                good = [
+                    j
+                    for j, (field, _) in enumerate(fits)
+                    if not isinstance(field, str) and all(np.isfinite(c[j]).all() for c in columns)
+                ]
                 found = np.full((len(levels), len(self.lengths), judge.count), np.inf)
                 for begin in range(0, len(good), together or max(1, len(good))):
                     some = good[begin : begin + together] if together else good
@@ -200,14 +231,14 @@ class Bench:
         seconds = (perf_counter() - began) / len(levels)
         trials = []
         for j, (plan, level) in enumerate(variants):
-            errors, score, spread = None, float("inf"), float("nan")
+            errors, value, spread = None, float("inf"), float("nan")
             ratios = (float("inf"),) * len(self.lengths)
             if status[j] == "ok":
                 errors = np.concatenate([c[j] for c in columns], axis=1)
             if errors is not None and not np.isfinite(errors).all():
                 errors, status[j] = None, "left behind by other ridges"
             if errors is not None:
-                score, spread = self.objective.score(errors, null)
+                value, spread = score(errors, null)
                 ratios = tuple((errors.sum(axis=1) / np.maximum(null.sum(axis=1), 1e-300)).tolist())
             size = int(np.mean(observations)) if observations else 0
             trials.append(
@@ -217,7 +248,7 @@ class Bench:
                     refined_level=used[j] if isinstance(plan.refine, Shooting) else None,
                     stage=stage,
                     observations=size,
-                    score=score,
+                    score=value,
                     spread=spread,
                     ratios=ratios,
                     errors=errors,
@@ -234,7 +265,7 @@ class Bench:
             Trial(
                 plan=plan,
                 level=level,
-                refined_level=None if plan.refine is None else level,
+                refined_level=level if isinstance(plan.refine, Shooting) else None,
                 stage=stage,
                 observations=0,
                 score=float("inf"),
@@ -273,10 +304,14 @@ class Bench:
                 if not good:
                     break
             return linear
-        found = []
+        found: list[tuple[Any, float]] = []
         count = len(prepared.occupations)
         for level in levels:
-            fitted = prepared.solve(level * unit, choose=evidence)
+            try:
+                fitted = prepared.solve(level * unit, choose=evidence)
+            except SolveError as error:
+                found.append((error.solution.status.name, level))
+                continue
             own = level if fitted.refined is None else fitted.refined.shift / count / unit
             found.append((fitted.field.expansion, own))
         return found

@@ -40,7 +40,7 @@ def library() -> str:
     """Return a digest of the library's own code: what an older one found may not hold any more."""
     root = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted(root.rglob("*.py")) or sorted(root.rglob("*.pyc")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 

@@ -12,7 +12,9 @@ from vectorfield.tuning.study import Record
 from vectorfield.tuning.tasks import Task
 from vectorfield.tuning.trials import Trial
 
-__all__ = ["Judge", "ranked"]
+__all__ = ["Judge", "best_ridge", "ranked"]
+
+ALIKE = 1.01  # scores that differ by less say nothing
 
 
 class Judge:
@@ -72,6 +74,10 @@ class Judge:
         self._floors[bench] = self._settled(groups, floor)
         return groups
 
+    def close(self) -> None:
+        """Say that the search is over."""
+        self._shown.end()
+
     @staticmethod
     def _settled(groups: Sequence[Sequence[Trial]], floor: int) -> int:
         best = ranked(groups)[:1]
@@ -85,10 +91,11 @@ class _Shown:
         self._budget = budget
         self._count, self._best = 0, float("inf")
         self._done = self._behind = 0.0
+        self._stage = ""
 
     def tell(self, stage: str) -> None:
         """Report how far it is; a limit of time says so too."""
-        self._done = max(self._done, self._budget.share)
+        self._stage, self._done = stage, max(self._done, self._budget.share)
         text = f"{self._count} trials"
         if self._best < float("inf"):
             text += f", best {self._best:.3g}"
@@ -105,8 +112,19 @@ class _Shown:
         """End a batch."""
         self._behind = max(self._behind, until)
 
+    def end(self) -> None:
+        """End the search."""
+        self._done = 1.0
+        self.tell(self._stage)
+
+
+def best_ridge(group: Sequence[Trial]) -> Trial:
+    """Return the best trial of a ladder of ridges; of those as good to a percent, the largest."""
+    best = min(group, key=lambda t: t.score)
+    alike = [t for t in group if t.score <= ALIKE * best.score]
+    return max(alike, key=lambda t: t.level) if best.ok else best
+
 
 def ranked(groups: Iterable[Sequence[Trial]]) -> list[Trial]:
     """Return the best ridge of each group, best first."""
-    best = [min(group, key=lambda t: t.score) for group in groups if group]
-    return sorted(best, key=lambda t: t.score)
+    return sorted((best_ridge(group) for group in groups if group), key=lambda t: t.score)

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -89,7 +89,8 @@ class Study(Settings):
         url = self.url
         storage: Any = url
         if not url.startswith("redis"):  # a relational one is kept, to be closed in the end
-            storage = optuna.storages.RDBStorage(url)
+            patient = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else None
+            storage = optuna.storages.RDBStorage(url, engine_kwargs=patient)
         try:
             study = optuna.create_study(
                 storage=storage, study_name=self.name, direction="minimize", load_if_exists=True
@@ -151,8 +152,7 @@ def _optuna() -> ModuleType:
 
 def _key(bench: Bench, task: Task, substeps: int) -> str:
     """The stage has no part in it: what one stage judged another need not."""
-    asked = (task.plan, task.levels, task.steps, task.whole, task.evidence, task.widen, substeps)
-    return fingerprint(library(), bench.fingerprint, asked, task.iterations)
+    return fingerprint(library(), bench.fingerprint, replace(task, stage=""), substeps)
 
 
 def _described(trial: Trial) -> dict[str, Any]:

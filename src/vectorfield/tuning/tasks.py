@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from vectorfield.plan import Plan
 from vectorfield.tuning.bench import Bench
+from vectorfield.tuning.objectives import HeldOutErrors
 from vectorfield.tuning.trials import Trial
 
 __all__ = ["CLEAN", "HIGHEST", "LOWEST", "NOISY", "Task", "carry_out", "near"]
@@ -69,11 +70,15 @@ def carry_out(
         )
 
     if task.iterations:
-        path = bench.judge_path(
+        objective = bench.objective
+        if not isinstance(objective, HeldOutErrors):
+            raise TypeError(f"{objective!r} cannot compare refinements; see Objective.compares")
+        path = bench.follow_path(
             task.plan,
             task.levels[0],
             task.iterations,
             task.stage,
+            objective.score,
             steps=task.steps,
             whole=task.whole,
             substeps=substeps,

@@ -11,6 +11,7 @@ from vectorfield.plan import Plan
 from vectorfield.shooting import Rollouts
 from vectorfield.tuning import candidates
 from vectorfield.tuning.context import Context
+from vectorfield.tuning.objectives import HeldOutErrors
 from vectorfield.tuning.tasks import HIGHEST, Task
 from vectorfield.tuning.trials import Trial
 
@@ -35,9 +36,10 @@ def refine_rollouts(context: Context, best: Sequence[Trial]) -> list[Trial]:
     came.
     """
     finalists = list(best)
-    if not _pays(context, finalists[0]):
+    objective = context.search.objective
+    if not isinstance(objective, HeldOutErrors) or not _pays(context, finalists[0]):
         return finalists
-    base, objective = finalists[0], context.search.objective
+    base = finalists[0]
     # the plan without, on all of the data, for the same trajectories
     judged = context.try_all([(base.plan, [base.level])], "all", None, done=0.92, whole=True)
     plain = judged[0] if judged else base
@@ -73,7 +75,9 @@ def _best_refined(context: Context, base: Trial) -> Trial | None:
 def _pays(context: Context, trial: Trial) -> bool:
     """Whether a refinement is asked for, possible, and may be worth it."""
     plan = trial.plan
-    if "refine" not in context.open or plan.refine is not None or plan.robust is not None:
+    if plan.refine is not None or plan.robust is not None:
+        return False
+    if not context.comparable("refine", [Rollouts()]):
         return False
     return trial.ok and trial.ratios[0] > TRACKED and trial.ratios[-1] > TRACKED
 
