@@ -22,7 +22,7 @@ from vectorfield.occupation import Noise, Rule, Trapezoid, White
 from vectorfield.plan import Fitted, Plan
 from vectorfield.prior import Prior
 from vectorfield.robust import Huber
-from vectorfield.shooting import Shooting
+from vectorfield.shooting import Refined, Refinement
 from vectorfield.simulate import rollout, simulate
 from vectorfield.smoothing import Smoother
 from vectorfield.tables import states_from_frame
@@ -65,7 +65,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             g = f - f0 is fitted to y - L f0, and what the kernel guarantees holds for g.
         robust: `Huber` for data with outliers; all observations count in full by default.
         refine: `Shooting` for noisy snapshots: the fit goes on with whole windows of the
-            trajectories, whose states are estimated along; for kernels with features.
+            trajectories, whose states are estimated along; for kernels with features. `Rollouts`
+            for long steps and measured data: the errors of simulations from the samples are
+            lowered.
         search: how what is left out is chosen. None is `Search` where kernel or ridge is left
             out, and no search where both are given; a `Search` chooses all that is None in any
             case; False takes the defaults named here.
@@ -82,7 +84,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         rkhs_norm_: |f|, with a prior |g|, in the kernel's space (in standardised coordinates).
         residuals_: y - L f, (N, d), in the units of the data.
         observation_weights_: (N,) those of the `Huber` fit, 1 for observations taken in full.
-        smoothed_, noise_: with ``smoother`` or ``refine`` the states without their noise
+        smoothed_, noise_: with ``smoother`` or `Shooting` the states without their noise
             (`Trajectories`) and its standard deviation (d,).
         refined_: with ``refine``, how that went.
         report_: after a search, what was tried and chosen (`Report`).
@@ -113,7 +115,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         solver: Solver | None = None,
         prior: Prior | None = None,
         robust: Huber | None = None,
-        refine: Shooting | None = None,
+        refine: Refinement | None = None,
         smoother: Smoother | None = None,
         blend: Blend | None = None,
         search: Searcher | bool | None = None,
@@ -303,6 +305,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             self.smoothed_, self.noise_ = smoothed.trajectories, smoothed.noise
         if refined is not None:
             self.refined_ = refined
+        if isinstance(refined, Refined):
             states = refined.states * field.scale + field.shift
             self.smoothed_ = replace(trajectories, states=states)
             self.noise_ = refined.noise * field.scale

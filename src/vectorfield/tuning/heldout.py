@@ -15,7 +15,7 @@ from vectorfield.smoothing import SplineSmoother
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.bundle import Bundle
 
-__all__ = ["Errors", "HeldOut", "Level", "levels"]
+__all__ = ["FEWEST", "Errors", "HeldOut", "Level", "levels"]
 
 FINEST = 16
 SETTLED = 0.05  # the share of an error that the integrator may have in it
