@@ -28,6 +28,9 @@ class Search(Searcher):
     range of ridges at once. Where no field follows the data, one that returns to them is chosen,
     its rate, kernel and ridge together. The best few go on to more data. Where snapshots are noisy,
     fits of whole windows follow (`Shooting`), at the ridge of the highest marginal likelihood.
+    Where errors stay large after one step and over whole trajectories, the best plan is refined on
+    the errors of its rollouts (`Rollouts`), for a number of iterations that is chosen like the
+    rest.
 
     What cannot be fitted or runs away is a trial like others, with its status.
 
