@@ -38,34 +38,40 @@ def visits(count, seed):
     return vf.Trajectories.from_arrays(xs, ts)
 
 
+PARTS = frozenset(("kernel", "ridge", "noise", "prior"))
+
+
+def skill(plan, data, fresh):
+    run = vf.rollout(plan.fit(data).field, fresh, on_failure="ignore")
+    return vf.metrics.evaluate(fresh, run.x).skill
+
+
 @pytest.fixture(scope="module")
 def found():
     data = visits(50, 0)
-    return data, vf.MOCK(rule=Trapezoid(), search=Search(folds=2)).fit(data)
+    return data, Search(folds=2)(Plan(), PARTS, data)
 
 
 def test_a_search_finds_the_way_back(found):
-    data, model = found
-    plan = model.report_.best.plan
+    data, report = found
+    plan = report.best.plan
     assert isinstance(plan.prior, MeanReverting)
     assert 0.2 * RATE < plan.prior.rate < 3.0 * RATE
-    assert any(t.stage == "returning" for t in model.report_.trials)
-    assert len(model.report_.lengths) == 2  # single steps and whole trajectories
-    assert len(model.report_.best.ratios) == len(model.report_.null) == 2
+    assert any(t.stage == "returning" for t in report.trials)
+    assert len(report.lengths) == 2  # single steps and whole trajectories
+    assert len(report.best.ratios) == len(report.null) == 2
     far = np.array([[30.0, 30.0]])
-    assert (model.predict(far) * (far - data.states.mean(axis=0)) < 0).all()
+    assert (plan.fit(data).field(far) * (far - data.states.mean(axis=0)) < 0).all()
 
 
 def test_it_beats_searches_without_a_prior_on_fresh_data(found):
-    data, model = found
-    still = MeanReverting(rate=0.0)  # f0 = 0, given
-    without = vf.MOCK(rule=Trapezoid(), prior=still, search=Search(folds=2))
-    with pytest.warns(vf.SearchWarning, match="nothing is clearly better than the null model"):
-        without.fit(data)
-    assert not any(t.stage == "returning" for t in without.report_.trials)
+    data, report = found
+    without = Search(folds=2)(Plan(), PARTS - {"prior"}, data)
+    assert not any(t.stage == "returning" for t in without.trials)
     fresh = visits(400, 1)
-    assert model.score(fresh) > without.score(fresh) + 0.02
-    assert model.score(fresh) > 0.1
+    value = skill(report.best.plan, data, fresh)
+    assert value > skill(without.best.plan, data, fresh) + 0.05
+    assert value > 0.15
 
 
 def trial(*ratios):
