@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vectorfield.plan import Plan
+from vectorfield.shooting import Shooting
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.context import Context
 from vectorfield.tuning.stages import STAGES
@@ -58,7 +59,7 @@ def _notes(context: Context, chosen: Trial) -> list[str]:
     notes = []
     if not beats_null(chosen):
         notes.append(verdict(chosen))
-    if chosen.plan.refine is not None and "refine" in context.open:
+    if isinstance(chosen.plan.refine, Shooting) and "refine" in context.open:
         notes.append(
             "snapshots are noisy: these errors are from starts that were estimated on each "
             "window, and have the noise of the samples in them, as the true field's would"
