@@ -17,6 +17,7 @@ from vectorfield import (
     occupation,
     prior,
     robust,
+    shooting,
     smoothing,
     systems,
     tables,
@@ -39,7 +40,7 @@ from vectorfield.field import VectorField, load
 from vectorfield.mock import MOCK
 from vectorfield.plan import Plan
 from vectorfield.robust import Huber
-from vectorfield.shooting import Shooting
+from vectorfield.shooting import Rollouts, Shooting
 from vectorfield.simulate import Outcome, Simulation, rollout, simulate
 from vectorfield.smoothing import SplineSmoother, noise_level
 from vectorfield.tables import read_splits, read_trajectories, write_splits, write_trajectories
@@ -58,6 +59,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "Report",
+    "Rollouts",
     "Search",
     "SearchWarning",
     "Shooting",
@@ -87,6 +89,7 @@ __all__ = [
     "read_trajectories",
     "robust",
     "rollout",
+    "shooting",
     "simulate",
     "smoothing",
     "systems",

@@ -22,7 +22,7 @@ from vectorfield.occupation import Noise, Rule, Trapezoid, White
 from vectorfield.plan import Fitted, Plan
 from vectorfield.prior import Prior
 from vectorfield.robust import Huber
-from vectorfield.shooting import Shooting
+from vectorfield.shooting import Refined, Refinement
 from vectorfield.simulate import rollout, simulate
 from vectorfield.smoothing import Smoother
 from vectorfield.tables import states_from_frame
@@ -65,7 +65,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             g = f - f0 is fitted to y - L f0, and what the kernel guarantees holds for g.
         robust: `Huber` for data with outliers; all observations count in full by default.
         refine: `Shooting` for noisy snapshots: the fit goes on with whole windows of the
-            trajectories, whose states are estimated along; for kernels with features.
+            trajectories, whose states are estimated along; for kernels with features. `Rollouts`
+            for long steps and measured data: the errors of simulations from the samples are
+            lowered.
         search: how what is left out is chosen. None is `Search` where kernel or ridge is left
             out, and no search where both are given; a `Search` chooses all that is None in any
             case; False takes the defaults named here.
@@ -82,7 +84,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         rkhs_norm_: |f|, with a prior |g|, in the kernel's space (in standardised coordinates).
         residuals_: y - L f, (N, d), in the units of the data.
         observation_weights_: (N,) those of the `Huber` fit, 1 for observations taken in full.
-        smoothed_, noise_: with ``smoother`` or ``refine`` the states without their noise
+        smoothed_, noise_: with ``smoother`` or `Shooting` the states without their noise
             (`Trajectories`) and its standard deviation (d,).
         refined_: with ``refine``, how that went.
         report_: after a search, what was tried and chosen (`Report`).
@@ -113,7 +115,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         solver: Solver | None = None,
         prior: Prior | None = None,
         robust: Huber | None = None,
-        refine: Shooting | None = None,
+        refine: Refinement | None = None,
         smoother: Smoother | None = None,
         blend: Blend | None = None,
         search: Searcher | bool | None = None,
@@ -189,7 +191,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             plan = self.report_.best.plan
             if not self.report_.beats_null:
                 warnings.warn(self.report_.verdict, SearchWarning, stacklevel=2)
-        fitted = self._fitted(plan, trajectories)
+        plan, fitted = self._fitted(plan, trajectories)
         self.field_ = fitted.field
         self.solution_ = fitted.regression.solution
         for solution in (part.regression.solution for part in (fitted, *fitted.others)):
@@ -275,12 +277,12 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, current.replace(**changes))
         return self
 
-    def _fitted(self, plan: Plan, trajectories: Trajectories) -> Fitted:
-        """Fit the plan; a ridge that a search chose is raised until the system can be solved.
+    def _fitted(self, plan: Plan, trajectories: Trajectories) -> tuple[Plan, Fitted]:
+        """Fit the plan; return the one used: a ridge that a search chose is raised where need be.
 
-        That of all data is closer to singular than those of the folds were.
+        The system of all data is closer to singular than those of the folds were.
         """
-        left = RAISES if self.search is not None and self.ridge is None else 0
+        left = RAISES if self.searcher is not None and self.ridge is None else 0
         while True:
             try:
                 fitted = plan.fit(trajectories)
@@ -292,7 +294,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 plan = _raised(plan)
                 self.report_ = self.report_.with_ridge(plan)
             else:
-                return fitted
+                return plan, fitted
 
     def _keep_states(self, fitted: Fitted, trajectories: Trajectories) -> None:
         """Keep what smoother and refinement say of the states; forget that of an older fit."""
@@ -303,6 +305,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             self.smoothed_, self.noise_ = smoothed.trajectories, smoothed.noise
         if refined is not None:
             self.refined_ = refined
+        if isinstance(refined, Refined):
             states = refined.states * field.scale + field.shift
             self.smoothed_ = replace(trajectories, states=states)
             self.noise_ = refined.noise * field.scale

@@ -22,7 +22,8 @@ from vectorfield.linalg import Problem, Regression, Solver, prepare
 from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
 from vectorfield.prior import Drift, Prior, centred
 from vectorfield.robust import Huber
-from vectorfield.shooting import Flow, Refined, Shooting
+from vectorfield.shooting import Flow, Outcome, Refinement
+from vectorfield.shooting.adjustable import pulled_by
 from vectorfield.smoothing import Smoothed, Smoother
 from vectorfield.trajectories import Trajectories
 
@@ -52,7 +53,7 @@ class Plan(Settings):
     noise: Noise = field(default_factory=White)
     prior: Prior | None = None
     smoother: Smoother | None = None
-    refine: Shooting | None = None
+    refine: Refinement | None = None
     robust: Huber | None = None
     standardize: bool = True
     solver: Solver | None = None
@@ -65,7 +66,7 @@ class Plan(Settings):
             ("noise", Noise, False),
             ("prior", Prior, True),
             ("smoother", Smoother, True),
-            ("refine", Shooting, True),
+            ("refine", Refinement, True),
             ("robust", Huber, True),
             ("solver", Solver, True),
             ("blend", Blend, True),
@@ -135,7 +136,8 @@ class Fitted:
         weights: (S,) those of the robust fit, 1 elsewhere.
         regression: the linear fit, before any refinement; its solution says how well it went.
         smoothed: what the smoother made of the trajectories; None without.
-        refined: what `Shooting` found, in standardised coordinates; None without.
+        refined: what the refinement found (`Refined`, `RolledOut`), in standardised coordinates;
+            None without.
         others: the fits of the plans of a `Blend`. The field and the residuals are those of the
             blend then, all the rest of the plan's own part.
     """
@@ -148,7 +150,7 @@ class Fitted:
     weights: np.ndarray
     regression: Regression
     smoothed: Smoothed | None
-    refined: Refined | None
+    refined: Outcome | None
     others: tuple[Fitted, ...] = ()
 
 
@@ -188,6 +190,12 @@ class Prepared:
     def known(self) -> ScaledDrift | None:
         """The prior in the coordinates of the fit."""
         return None if self.drift is None else ScaledDrift(self.drift, self.shift, self.scale)
+
+    @property
+    def scaled(self) -> Trajectories:
+        """The observed trajectories in the coordinates of the fit."""
+        states = (self.observed.states - self.shift) / self.scale
+        return dataclasses.replace(self.observed, states=states)
 
     def default_ridge(self) -> float:
         """Return 1e-3 mean(h^2) mean k(z, z) / N with h the durations of the observations."""
@@ -237,16 +245,14 @@ class Prepared:
         expansion, norm, residuals = regression.expansion, regression.norm, regression.residuals
         refined = None
         if plan.refine is not None:
-            states = (self.observed.states - self.shift) / self.scale
-            scaled = dataclasses.replace(self.observed, states=states)
-            count = len(self.occupations)
-            own = ridge if plan.refine.ridge is None else plan.refine.ridge
-            refined = plan.refine(expansion, scaled, own * count, self.known, choose=choose)
-            expansion = refined.expansion
-            norm = float(np.sqrt(np.sum(expansion.coefficients**2)))  # type: ignore[attr-defined]
-            nodes = self.occupations.nodes
-            fitted = _backend.sparse_apply(self.occupations.weights, expansion(nodes))
-            residuals = self.occupations.targets - fitted
+            shift = plan.refine.shift(ridge, len(self.occupations))
+            refined = plan.refine(expansion, self.scaled, shift, self.known, choose=choose)
+            if refined.expansion is not expansion:
+                expansion = refined.expansion
+                norm = expansion.norm
+                values = expansion(self.occupations.nodes)
+                fitted = _backend.sparse_apply(self.occupations.weights, values)
+                residuals = self.occupations.targets - fitted
             info |= {"refine": repr(plan.refine), "settled": refined.converged}
         learned = self.field(expansion, info)
         others: tuple[Fitted, ...] = ()
@@ -303,6 +309,10 @@ class ScaledDrift:
         """Return the Jacobian, (n, d, d)."""
         value = self._drift.jacobian(x * self._scale + self._shift)
         return value * self._scale[None, None, :] / self._scale[None, :, None]
+
+    def pull(self, x: Any, v: Any) -> Any:
+        """Return J(x)^T v, (n, d)."""
+        return pulled_by(self._drift, x * self._scale + self._shift, v / self._scale) * self._scale
 
 
 def as_operator(kernel: Any) -> OperatorKernel:

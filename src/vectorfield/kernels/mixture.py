@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
@@ -107,6 +108,12 @@ class Mixture(Expansion):
     def like(self) -> Any:
         """An array of the first member."""
         return self.members[0].like
+
+    @property
+    def norm(self) -> float:
+        """(sum_m |w_m g_m|^2)^(1/2), a bound of that in the space of the summed kernels."""
+        sizes = (w * g.norm for w, g in zip(self.weights, self.members, strict=True))
+        return math.hypot(*sizes)
 
     @property
     def extent(self) -> str:

@@ -15,7 +15,7 @@ from vectorfield.smoothing import SplineSmoother
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.bundle import Bundle
 
-__all__ = ["Errors", "HeldOut", "Level", "levels"]
+__all__ = ["FEWEST", "Errors", "HeldOut", "Level", "levels"]
 
 FINEST = 16
 SETTLED = 0.05  # the share of an error that the integrator may have in it
@@ -136,6 +136,10 @@ class HeldOut:
             way = half
             found = self._measure(level, expansions, way)
         return found, way
+
+    def counts(self) -> np.ndarray:
+        """Return how many windows there are of each, (levels, trajectories)."""
+        return np.stack([np.bincount(k.owner, minlength=self.count) for k in self.levels])
 
     def null(self) -> np.ndarray:
         """Return the same of the model that stands still, (levels, trajectories)."""

@@ -67,6 +67,7 @@ class Report:
         folds: how many.
         seconds: wall time of the search.
         notes: what the user should know.
+        null_spread: standard errors of ``null`` over held-out trajectories.
 
     Example:
         >>> import numpy as np, vectorfield as vf
@@ -86,6 +87,7 @@ class Report:
     folds: int
     seconds: float
     notes: tuple[str, ...] = field(default=())
+    null_spread: tuple[float, ...] = field(default=())
 
     @property
     def skill(self) -> float:
@@ -150,7 +152,9 @@ class Report:
             "",
         ]
         heads = ["", "score", "+-", *(f"{k} samples" for k in self.lengths)]
-        rows = [["null model", "1", "", *(f"({v:.3g})" for v in self.null)]]
+        spreads = self.null_spread or (float("nan"),) * len(self.null)
+        null = [f"({_with_error(v, e)})" for v, e in zip(self.null, spreads, strict=True)]
+        rows = [["null model", "1", "", *null]]
         named = [("chosen", self.best)]
         if self.runner_up is not None:
             second = "runner-up" if self.best.plan.blend is None else "best single"

@@ -16,6 +16,7 @@ from vectorfield.tuning.stages.kernels import choose_kernel
 from vectorfield.tuning.stages.outliers import try_robust
 from vectorfield.tuning.stages.parts import vary_parts
 from vectorfield.tuning.stages.rates import choose_rate
+from vectorfield.tuning.stages.rollouts import refine_rollouts
 from vectorfield.tuning.stages.windows import fit_windows
 from vectorfield.tuning.trials import Trial
 
@@ -31,5 +32,6 @@ STAGES: tuple[Stage, ...] = (
     choose_rate,
     grow,
     fit_windows,
+    refine_rollouts,
     blend,
 )
