@@ -37,6 +37,8 @@ def blend(context: Context, best: Sequence[Trial]) -> list[Trial]:
     if first is None or not first.ok or first.score <= NEGLIGIBLE or context.out_of_time():
         return list(best)
     judged = isinstance(context.search.objective, HeldOutErrors)
+    if first.stage == "rollouts":  # refined on rollouts for long: each member would be, again
+        return list(best)
     if not judged or not {"kernel", "blend"} <= context.open:
         return list(best)
     bench = context.estimated if first.stage in ESTIMATED else context.bench
