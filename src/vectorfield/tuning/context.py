@@ -42,7 +42,8 @@ __all__ = ["FEW", "MANY", "MEDIUM", "SMALL", "Context", "distinct"]
 LAWS = (CurlFree, DivergenceFree, Equivariant, Gradient, Hamiltonian, OperatorScaled, OperatorSum)
 SMALL, MEDIUM = 1200, 4000  # steps of the data that a screening and its second round use
 CHEAP = 3000  # steps up to which all folds are used
-MOST = 1500  # samples held out that a screening judges on
+HELD, WIDE = 1500, 16  # samples that a screening is judged on, fewer beyond so many coordinates
+NEGLIGIBLE = 1e-8  # of the null model's error
 LONGEST = 80  # samples of windows whose starts are estimated
 FEW, MANY = 200, 600  # features in place of exact fits to noisy data: to screen, and at the end
 
@@ -106,6 +107,10 @@ class Context:
     def trials(self) -> list[Trial]:
         """All trials so far."""
         return self.judge.trials
+
+    def is_settled(self, trial: Trial) -> bool:
+        """Whether errors are so small that nothing which is left to choose could matter."""
+        return trial.score <= NEGLIGIBLE
 
     def out_of_time(self) -> bool:
         """Whether no further trial should begin."""
@@ -226,7 +231,9 @@ class Context:
         ridge = 1.0 if plan.ridge is None else plan.ridge
         return ridge / ridge_unit(plan.prepare(self.bench.train(steps)[0]))
 
-    def _bench(self, estimate: bool, most: int = MOST) -> Bench:
+    def _bench(self, estimate: bool, most: int | None = None) -> Bench:
+        if most is None:
+            most = round(HELD * min(1.0, WIDE / self.train.d))
         lengths = self.lengths
         if estimate:  # over longer windows a start is hard to find, however good the field
             lengths = tuple(k for k in lengths if k <= LONGEST) or lengths[:1]
