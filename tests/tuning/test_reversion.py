@@ -107,6 +107,17 @@ def test_a_walk_that_finds_nothing_leaves_the_search_as_it_was(monkeypatch):
     assert not context.jointly
 
 
+def test_gains_that_chance_may_have_made_are_not_taken(monkeypatch):
+    context = Context(Search(folds=2), Plan(), OPEN, visits(12, 0), None)
+    best = [trial(0.97, 0.97, 0.97)]
+    for spread, kept in ((0.03, False), (0.01, True)):
+        found = dataclasses.replace(trial(0.5, 0.5), score=0.95, spread=spread)
+        monkeypatch.setattr(reversion, "_walk", lambda context, base, found=found: found)
+        monkeypatch.setattr(context, "try_all", lambda *args, **options: [])
+        assert (return_to_data(context, best)[0] is found) == kept
+        assert ("prior" in context.jointly) == kept
+
+
 def test_objectives_that_were_asked_for_stay():
     data = visits(12, 0)
     given = vf.tuning.Rollout()
