@@ -14,7 +14,18 @@ import numpy as np
 
 import vectorfield as vf
 
-EXTRAS = ("cupy", "jax", "matplotlib", "pandas", "polars", "pyarrow", "rich", "torch", "typer")
+EXTRAS = (
+    "cupy",
+    "jax",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "pysindy",
+    "rich",
+    "torch",
+    "typer",
+)
 
 
 def require(condition: bool, claim: str) -> None:

@@ -9,6 +9,7 @@ array([[ 0., -1.]])
 """
 
 from vectorfield import (
+    comparators,
     datasets,
     kernels,
     linalg,
@@ -67,6 +68,7 @@ __all__ = [
     "Trajectory",
     "VectorField",
     "VectorFieldError",
+    "comparators",
     "compress",
     "datasets",
     "kernels",
