@@ -47,7 +47,7 @@ def test_gradient_matching_is_kernel_ridge_regression_of_quotients():
 
 def test_the_quotient_of_less_error_is_chosen():
     data = cycles()
-    model = GradientMatching(search=LogGrid((0.5, 1.0), (1e-3, 1e-5))).fit(data[:4], None)
+    model = GradientMatching(search=LogGrid((0.5, 1.0), (1e-3, 1e-5))).fit(data[:4])
     assert model.report_.best.settings["rule"] == CentralDifference()
     assert {a.settings["rule"] for a in model.report_} == {
         ForwardDifference(),

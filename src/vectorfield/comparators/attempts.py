@@ -20,7 +20,7 @@ from vectorfield.tuning.folds import Fold, folds
 __all__ = ["Attempt", "Attempts", "Proposals", "judge", "repeat", "spread", "tune"]
 
 RTOL = 1e-6  # of the rollouts that candidates are judged by
-MOST_STEPS = 10  # for each sample, 500 at least: a field that takes more runs away, or is stiff
+MOST_STEPS = 5  # for each sample, 250 at least: a field that takes more runs away, or is stiff
 ENOUGH = 3000  # steps from which on one fold is enough, as in `Search`
 
 Flow = Callable[[Any], Any]

@@ -17,6 +17,8 @@ from vectorfield.tuning.candidates import lengths_of, stretched
 
 __all__ = ["LogGrid"]
 
+FINALISTS = 10  # pairs of the first rule that others are tried with
+
 
 @dataclass(frozen=True)
 class LogGrid(Settings):
@@ -64,7 +66,10 @@ class LogGrid(Settings):
     def __call__(
         self, plans: Sequence[Plan], train: Trajectories, validation: Trajectories | None = None
     ) -> tuple[VectorField, Attempts]:
-        """Return the best of some plans, their length scales and ridges taken from the grid."""
+        """Return the best of some plans, their length scales and ridges taken from the grid.
+
+        The plans differ in their rule. The first one has the whole grid, others its best ten pairs.
+        """
         field, attempts = tune(
             self._proposals(plans, train),
             _Fits(plans),
@@ -77,11 +82,18 @@ class LogGrid(Settings):
         return field, attempts  # type: ignore[return-value]
 
     def _proposals(self, plans: Sequence[Plan], train: Trajectories) -> Proposals:
-        for plan in plans:
-            kernel = plan.prepare(train).kernel
-            for factor in self.lengths if lengths_of(kernel) else (1.0,):
-                for level in self.levels:
-                    yield {"rule": plan.rule, "kernel": stretched(kernel, factor), "level": level}
+        scores: dict[tuple[Any, float], float] = {}
+        kernel = plans[0].prepare(train).kernel
+        for factor in self.lengths if lengths_of(kernel) else (1.0,):
+            choice = stretched(kernel, factor)
+            for level in self.levels:
+                settings = {"rule": plans[0].rule, "kernel": choice, "level": level}
+                scores[choice, level] = yield settings
+        best = sorted(scores, key=lambda pair: scores[pair])[:FINALISTS]
+        best.sort(key=lambda pair: repr(pair[0]))  # the ridges of a kernel in a row
+        for plan in plans[1:]:
+            for choice, level in best:
+                yield {"rule": plan.rule, "kernel": choice, "level": level}
 
 
 class _Fits:

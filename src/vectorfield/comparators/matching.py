@@ -16,7 +16,7 @@ from vectorfield.trajectories import Trajectories
 __all__ = ["GradientMatching"]
 
 GAUSSIAN, GRID = Gaussian(), LogGrid()
-QUOTIENTS = (ForwardDifference(), CentralDifference())
+QUOTIENTS = (CentralDifference(), ForwardDifference())
 
 
 class GradientMatching(Rival):
@@ -25,7 +25,7 @@ class GradientMatching(Rival):
     The regression of the paper's ablation: the same space and ridge as `MOCK`'s, but values of f
     at the samples in place of its integrals. The paper's quotients are forward ones,
     v_k = (x_(k+1) - x_k) / (t_(k+1) - t_k); central ones, of second order, are tried as well.
-    Length scale, ridge and quotient are chosen on held-out rollouts.
+    Length scale and ridge are chosen on held-out rollouts, and so is the quotient.
 
     Cost: O(N^2 d) for the matrix of each length scale and quotient, N^3 / 3 for each ridge, with
     N about the number of samples; memory N^2. A call of the field O(n N d).
@@ -33,7 +33,7 @@ class GradientMatching(Rival):
     Args:
         kernel: Gaussian as in the paper; an open length scale is looked for, a given one is
             where the search is centred.
-        rules: the quotients that are tried.
+        rules: the quotients that are tried, the first one with all pairs of the search.
         search: the pairs of length scale and ridge that are tried.
 
     Attributes:
