@@ -15,17 +15,9 @@ import numpy as np
 import vectorfield as vf
 
 EXTRAS = (
-    "cupy",
-    "jax",
-    "matplotlib",
-    "pandas",
-    "polars",
-    "pyarrow",
-    "pysindy",
-    "rich",
-    "torch",
-    "typer",
-)
+    "cupy", "jax", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "pysindy", "rich", "skopt",
+    "torch", "typer",
+)  # fmt: skip
 
 
 def require(condition: bool, claim: str) -> None:

@@ -26,7 +26,7 @@ from vectorfield.simulate import rollout, simulate
 from vectorfield.smoothing import Smoother
 from vectorfield.tables import states_from_frame
 from vectorfield.trajectories import Trajectories, as_trajectories
-from vectorfield.tuning import Search
+from vectorfield.tuning import Searcher
 
 __all__ = ["MOCK"]
 
@@ -105,7 +105,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         robust: Huber | None = None,
         refine: Shooting | None = None,
         smoother: Smoother | None = None,
-        search: Search | None = None,
+        search: Searcher | None = None,
     ) -> None:
         self.kernel = kernel
         self.ridge = ridge
@@ -256,7 +256,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
     def _plan(self) -> Plan:
         chosen = self.get_params(deep=False)
         search = chosen.pop("search")
-        if search is not None and not isinstance(search, Search):
+        if search is not None and not isinstance(search, Searcher):
             raise TypeError(f"search must be a Search such as vf.Search(), got {search!r}")
         defaults = {"kernel": Gaussian(), "rule": Trapezoid(), "noise": White()}
         for name, value in defaults.items():

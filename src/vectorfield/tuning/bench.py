@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from vectorfield._errors import DataError, SolveError
 from vectorfield.plan import Plan, Prepared
+from vectorfield.tuning.fingerprint import fingerprint
 from vectorfield.tuning.folds import Fold, thin
 from vectorfield.tuning.heldout import HeldOut
 from vectorfield.tuning.objectives import Objective
 from vectorfield.tuning.trials import Trial
 
 __all__ = ["Bench", "ridge_unit"]
+
+# What numerical code and settings raise, `DataError` and `SolveError` among them. One candidate's
+# failure is a trial with a status, whoever wrote the kernel.
+FAILURES = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 def ridge_unit(prepared: Prepared) -> float:
@@ -48,12 +61,18 @@ class Bench:
         most: int = 1500,
     ) -> None:
         self.folds, self.objective, self.lengths = list(folds), objective, lengths
+        self.d = self.folds[0].train.d
+        self._identity = (self.folds, objective, lengths, unit, estimate, most)
         share = max(1, most // len(self.folds))
         self._small = [HeldOut(thin(f.held, share), lengths, unit, estimate) for f in self.folds]
         self._whole = [HeldOut(f.held, lengths, unit, estimate) for f in self.folds]
         self._thinned: dict[int, list[Any]] = {}
         self.steps = int(np.mean([(f.train.lengths - 1).sum() for f in self.folds]))
-        self.trials: list[Trial] = []
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells this bench from others: the data, who is held out, and how it is judged."""
+        return fingerprint(self._identity)
 
     def null(self) -> np.ndarray:
         """Return the mean null error of a window of each level."""
@@ -70,11 +89,13 @@ class Bench:
         steps: int | None = None,
         whole: bool = False,
         evidence: bool = False,
+        substeps: int = 1,
     ) -> list[Trial]:
         """Fit the plan for all ridge levels on every fold, and return a trial for each level.
 
         ``steps`` is how many steps of the data are used, all by default; ``whole`` judges on all
-        that was held out.
+        that was held out. Paths are followed in at least ``substeps`` steps to a step of the data.
+        Calls do not know of each other: the same arguments give the same trials.
         """
         began = perf_counter()
         held = self._whole if whole else self._small
@@ -82,20 +103,26 @@ class Bench:
         status = ["ok"] * len(levels)
         used = list(levels)
         observations = []
+        settled = substeps
         for number, (train, judge) in enumerate(zip(self.train(steps), held, strict=True)):
             try:
                 prepared = plan.prepare(train)
                 fits = self._fits(prepared, levels, evidence)
-            except (DataError, SolveError, ValueError, MemoryError, TypeError) as error:
+                good = [j for j, (field, _) in enumerate(fits) if not isinstance(field, str)]
+                found = np.full((len(levels), len(self.lengths), judge.count), np.inf)
+                if good:
+                    found[good], needed = judge.errors(
+                        [fits[j][0] for j in good],
+                        prepared.shift,
+                        prepared.scale,
+                        prepared.known,
+                        substeps=substeps,
+                    )
+                    settled = max(settled, needed)
+            except FAILURES as error:
                 status = [f"{type(error).__name__}: {error}"] * len(levels)
                 break
             observations.append(len(prepared.occupations))
-            found = np.full((len(levels), len(self.lengths), judge.count), np.inf)
-            good = [j for j, (expansion, _) in enumerate(fits) if not isinstance(expansion, str)]
-            if good:
-                found[good] = judge.errors(
-                    [fits[j][0] for j in good], prepared.shift, prepared.scale, prepared.known
-                )
             for j, (expansion, level) in enumerate(fits):
                 used[j] = level if number == 0 else float(np.sqrt(used[j] * level))
                 if isinstance(expansion, str):
@@ -128,10 +155,29 @@ class Bench:
                     errors=errors,
                     status=status[j],
                     seconds=seconds,
+                    substeps=settled,
                 )
             )
-        self.trials += trials
         return trials
+
+    def failures(self, plan: Plan, levels: Sequence[float], stage: str, status: str) -> list[Trial]:
+        """Return the trials of a plan that could not be judged at all."""
+        return [
+            Trial(
+                plan=plan,
+                level=level,
+                refined_level=None if plan.refine is None else level,
+                stage=stage,
+                observations=0,
+                score=float("inf"),
+                spread=float("nan"),
+                ratios=(float("inf"),) * len(self.lengths),
+                errors=None,
+                status=status,
+                seconds=0.0,
+            )
+            for level in levels
+        ]
 
     def train(self, steps: int | None) -> list[Any]:
         """Return the training part of each fold, thinned to that many steps."""

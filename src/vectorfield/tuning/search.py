@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from vectorfield._settings import Settings, check_integer, check_real
+from vectorfield._settings import check_integer, check_real
 from vectorfield.plan import Plan
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.objectives import Objective, Windowed
-from vectorfield.tuning.run import Run
+from vectorfield.tuning.run import run
+from vectorfield.tuning.searcher import Searcher
+from vectorfield.tuning.study import Study
 from vectorfield.tuning.trials import Report
 
 __all__ = ["Search"]
 
 
 @dataclass(frozen=True)
-class Search(Settings):
+class Search(Searcher):
     """How `MOCK` chooses what is left open.
 
     Plans are fitted to a part of the training data and judged on trajectories held out of it: the
@@ -32,6 +34,10 @@ class Search(Settings):
         folds: how many, where there are no validation trajectories; large data have one.
         max_time: seconds after which no further trial begins; None for no limit.
         random_state: seed of who is held out.
+        n_jobs: how many processes judge small fits side by side, as in scikit-learn: None is one,
+            -1 as many as there are cores. Large fits have all cores, one after the other. The
+            results do not depend on it.
+        study: `Study`, to keep the trials and to go on where an earlier run was stopped.
 
     Example:
         >>> import numpy as np, vectorfield as vf
@@ -46,6 +52,8 @@ class Search(Settings):
     folds: int = 4
     max_time: float | None = None
     random_state: int = 0
+    n_jobs: int | None = None
+    study: Study | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.objective, Objective):
@@ -56,6 +64,10 @@ class Search(Settings):
         if self.max_time is not None:
             check_real("max_time", self.max_time, above=0.0)
         check_integer("random_state", self.random_state, at_least=0)
+        if self.n_jobs is not None and check_integer("n_jobs", self.n_jobs, at_least=-(2**31)) == 0:
+            raise ValueError("n_jobs must be None, a positive number or -1 for all cores, got 0")
+        if self.study is not None and not isinstance(self.study, Study):
+            raise TypeError(f"study must be a Study such as vf.tuning.Study(), got {self.study!r}")
 
     def __call__(
         self,
@@ -68,4 +80,4 @@ class Search(Settings):
 
         ``report.best.plan`` has all parts, its ridge that for fitting all of ``train``.
         """
-        return Run(self, plan, left_open, train, validation).report()
+        return run(self, plan, left_open, train, validation)

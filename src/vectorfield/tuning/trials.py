@@ -30,6 +30,7 @@ class Trial:
         errors: (levels, trajectories) sums of Err over the windows.
         status: "ok", or why there is no score.
         seconds: what it took; many ridges together are counted once.
+        substeps: steps of the integrator in one step of the data that paths were followed with.
     """
 
     plan: Plan
@@ -43,6 +44,7 @@ class Trial:
     errors: np.ndarray | None
     status: str
     seconds: float
+    substeps: int = 1
 
     @property
     def ok(self) -> bool:
