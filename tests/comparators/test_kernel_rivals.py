@@ -7,6 +7,7 @@ import vectorfield as vf
 from vectorfield.comparators import PAPER_KERNELS, GradientMatching, LogGrid, Paper
 from vectorfield.kernels import Gaussian, Linear
 from vectorfield.occupation import CentralDifference, ForwardDifference, Trapezoid, White
+from vectorfield.tuning import BayesianSearch
 from vectorfield.tuning.bench import ridge_unit
 from vectorfield.tuning.candidates import lengths_of
 
@@ -84,6 +85,30 @@ def test_length_scales_are_multiples_of_the_median_or_of_what_is_given():
     assert len(Paper(Linear(), search=grid).fit(data, None).report_) == 1  # no length to look for
 
 
+def test_the_papers_own_search_is_the_default():
+    data = cycles(noise=0.02)
+    search = BayesianSearch(evaluations=12, initial=6)
+    assert Paper().search == BayesianSearch()
+    model = Paper(Gaussian(), search=search).fit(data[:4], validation=data[4:])
+    own = vf.MOCK(search=search).fit(data[:4], validation=data[4:])
+    np.testing.assert_allclose(model.predict(places()), own.predict(places()), rtol=1e-6, atol=1e-8)
+    assert len(model.report_) == 12
+    assert model.report_.best.score == own.report_.best.score
+    matching = GradientMatching(search=search).fit(data[:4], validation=data[4:])
+    assert len(matching.report_) == 24  # as many for each quotient
+
+
+def test_a_grid_keeps_a_ridge_that_is_given_and_serves_mock():
+    data = cycles()
+    grid = LogGrid((0.5, 1.0), (1e-1, 1e-3))
+    model = vf.MOCK(ridge=1e-6, search=grid).fit(data[:4], validation=data[4:])
+    assert model.ridge_ == pytest.approx(1e-6)
+    assert len(model.report_.trials) == 2
+    free = vf.MOCK(search=grid).fit(data[:4], validation=data[4:])
+    same = Paper(search=grid).fit(data[:4], validation=data[4:])
+    np.testing.assert_allclose(free.predict(places()), same.predict(places()), rtol=1e-9)
+
+
 def test_ridges_that_are_too_small_are_attempts():
     data = cycles()
     search = LogGrid((4.0,), (1e-3, 1e-30))
@@ -92,7 +117,7 @@ def test_ridges_that_are_too_small_are_attempts():
     assert good.status == "ok"
     assert report.best is good
     assert bad.score == np.inf
-    assert bad.status.startswith("SolveError")
+    assert bad.status == "NOT_POSITIVE_DEFINITE"
 
 
 def test_settings_are_checked():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeVar
@@ -16,6 +16,8 @@ from vectorfield.metrics import Scores, evaluate
 from vectorfield.simulate import Outcome, rollout
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.folds import Fold, folds
+from vectorfield.tuning.heldout import CAP
+from vectorfield.tuning.trials import Report, Trial
 
 __all__ = ["Attempt", "Attempts", "Proposals", "judge", "repeat", "spread", "tune"]
 
@@ -36,8 +38,8 @@ class Attempt:
     Attributes:
         choices: what was tried, pairs of a name and a value; ``settings`` has them as a dictionary.
         score: mean Err of rollouts over that of the null model, each feature in units of its
-            standard deviation. One that stops early counts as a million times the null model's;
-            infinite where nothing could be fitted.
+            standard deviation. None counts for more than ten times the null model's, nor does one
+            that stops early; infinite where nothing could be fitted.
         status: "ok", how many rollouts stopped early, or why there was no fit.
         seconds: of fitting and judging.
     """
@@ -80,6 +82,20 @@ class Attempts:
     attempts: tuple[Attempt, ...]
     folds: int
     seconds: float
+
+    @classmethod
+    def of(cls, reports: Sequence[Report]) -> Attempts:
+        """Return what searches of `vectorfield.tuning` tried, one after the other."""
+
+        def attempt(trial: Trial) -> Attempt:
+            plan = trial.plan
+            choices = (("rule", plan.rule), ("kernel", plan.kernel), ("level", trial.level))
+            return Attempt(choices, trial.score, trial.status, trial.seconds)
+
+        attempts = tuple(attempt(trial) for report in reports for trial in report.trials)
+        best = min(attempts, key=lambda attempt: attempt.score)
+        seconds = sum(report.seconds for report in reports)
+        return cls(best, attempts, reports[0].folds, seconds)
 
     def __len__(self) -> int:
         return len(self.attempts)
@@ -212,11 +228,15 @@ def judge(
         outcomes += run.outcomes
     names = ("errs", "one_errs", "null_errs", "null_one_errs")
     pooled = Scores(*(np.concatenate([getattr(f, name) for f in found]) for name in names))
+    null = pooled.null_errs
+    worst = CAP * np.maximum(null, null.mean())
+    score = float(np.minimum(pooled.errs, worst).sum() / max(null.sum(), 1e-300))
     early = [outcome for outcome in outcomes if outcome is not Outcome.FINISHED]
     if not early:
-        return 1.0 - pooled.skill, "ok"
-    reason = f"{len(early)} of {len(outcomes)} rollouts stopped early; the first: {early[0].value}"
-    return 1.0 - pooled.skill, reason
+        return score, "ok"
+    return score, (
+        f"{len(early)} of {len(outcomes)} rollouts stopped early; the first: {early[0].value}"
+    )
 
 
 def _attempt(

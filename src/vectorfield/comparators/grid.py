@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from vectorfield._errors import SolveError
-from vectorfield._settings import Settings, check_integer, check_real
-from vectorfield.comparators.attempts import Attempts, Proposals, tune
-from vectorfield.field import VectorField
-from vectorfield.plan import Plan, Prepared
+from vectorfield._errors import DataError
+from vectorfield._settings import check_integer, check_real
+from vectorfield.comparators.attempts import ENOUGH, spread
+from vectorfield.plan import Plan
+from vectorfield.smoothing import noise_level
 from vectorfield.trajectories import Trajectories
-from vectorfield.tuning.bench import ridge_unit
+from vectorfield.tuning import Report, Rollout
+from vectorfield.tuning.bench import Bench, ridge_unit
+from vectorfield.tuning.budget import Budget
 from vectorfield.tuning.candidates import lengths_of, stretched
+from vectorfield.tuning.folds import folds
+from vectorfield.tuning.judge import Judge
+from vectorfield.tuning.searcher import Searcher
+from vectorfield.tuning.tasks import Task
 
 __all__ = ["LogGrid"]
 
-FINALISTS = 10  # pairs of the first rule that others are tried with
-
 
 @dataclass(frozen=True)
-class LogGrid(Settings):
+class LogGrid(Searcher):
     """Every length scale with every ridge, 40 pairs by default, judged by Err of rollouts.
+
+    What `tuning.BayesianSearch` looks for by a Gaussian process, looked for on a grid around what
+    the data suggest. All other parts of the plan stay as they are.
 
     Args:
         lengths: length scales, over that of the kernel where it has one, else over the median
@@ -40,8 +45,8 @@ class LogGrid(Settings):
         >>> t = np.linspace(0.0, 6.0, 61)
         >>> xs = [a * np.stack([np.cos(t), -np.sin(t)], axis=1) for a in (0.5, 1.0, 1.5, 2.0)]
         >>> search = vf.comparators.LogGrid(lengths=(1.0, 4.0), levels=(1e-2, 1e-6), folds=2)
-        >>> model = vf.comparators.Paper(search=search).fit(xs, t)
-        >>> [attempt.settings["level"] for attempt in model.report_]
+        >>> report = vf.MOCK(search=search).fit(xs, t).report_
+        >>> [trial.level for trial in report.trials]
         [0.01, 1e-06, 0.01, 1e-06]
     """
 
@@ -64,53 +69,43 @@ class LogGrid(Settings):
         check_integer("random_state", self.random_state, at_least=0)
 
     def __call__(
-        self, plans: Sequence[Plan], train: Trajectories, validation: Trajectories | None = None
-    ) -> tuple[VectorField, Attempts]:
-        """Return the best of some plans, their length scales and ridges taken from the grid.
-
-        The plans differ in their rule. The first one has the whole grid, others its best ten pairs.
-        """
-        field, attempts = tune(
-            self._proposals(plans, train),
-            _Fits(plans),
-            train,
-            validation,
-            count=self.folds,
-            random_state=self.random_state,
-            max_time=self.max_time,
+        self,
+        plan: Plan,
+        left_open: frozenset[str],
+        train: Trajectories,
+        validation: Trajectories | None = None,
+    ) -> Report:
+        """Choose length scale and ridge; a ridge that ``left_open`` does not name is kept."""
+        kernel = plan.prepare(train).kernel
+        factors = self.lengths if lengths_of(kernel) else (1.0,)
+        plans = [replace(plan, kernel=stretched(kernel, factor)) for factor in factors]
+        splits = folds(train, validation, self.folds, self.random_state)
+        if (train.lengths - 1).sum() > ENOUGH:
+            splits = splits[:1]
+        longest = max(int(fold.held.lengths.max()) for fold in splits)
+        bench = Bench(splits, Rollout(), (longest,), spread(train), estimate=False)
+        judge = Judge(Budget(self.max_time))
+        for k, candidate in enumerate(plans):
+            levels = self.levels
+            if "ridge" not in left_open and plan.ridge is not None:
+                levels = (plan.ridge / ridge_unit(candidate.prepare(train)),)
+            task = Task(candidate, levels, "grid", whole=True, widen=False)
+            judge(bench, [task], done=(k + 1) / len(plans))
+        judge.close()
+        best = min(judge.trials, key=lambda trial: trial.score)
+        if not best.ok:
+            raise DataError(
+                f"none of {len(judge.trials)} candidates could be fitted; the first: "
+                f"{judge.trials[0].status}. Give more or longer trajectories"
+            )
+        ridge = best.level * ridge_unit(best.plan.prepare(train))
+        return Report(
+            best=replace(best, plan=replace(best.plan, ridge=ridge)),
+            runner_up=None,
+            trials=tuple(judge.trials),
+            lengths=bench.lengths,
+            null=tuple(bench.null().tolist()),
+            noise=noise_level(train),
+            folds=len(splits),
+            seconds=judge.budget.seconds,
         )
-        return field, attempts  # type: ignore[return-value]
-
-    def _proposals(self, plans: Sequence[Plan], train: Trajectories) -> Proposals:
-        scores: dict[tuple[Any, float], float] = {}
-        kernel = plans[0].prepare(train).kernel
-        for factor in self.lengths if lengths_of(kernel) else (1.0,):
-            choice = stretched(kernel, factor)
-            for level in self.levels:
-                settings = {"rule": plans[0].rule, "kernel": choice, "level": level}
-                scores[choice, level] = yield settings
-        best = sorted(scores, key=lambda pair: scores[pair])[:FINALISTS]
-        best.sort(key=lambda pair: repr(pair[0]))  # the ridges of a kernel in a row
-        for plan in plans[1:]:
-            for choice, level in best:
-                yield {"rule": plan.rule, "kernel": choice, "level": level}
-
-
-class _Fits:
-    """Fits candidates; all ridges of a kernel in a row share its matrix."""
-
-    def __init__(self, plans: Sequence[Plan]) -> None:
-        self._plans = {plan.rule: plan for plan in plans}
-        self._last: dict[int, tuple[Any, Trajectories, Prepared]] = {}
-
-    def __call__(self, train: Trajectories, settings: Mapping[str, Any]) -> VectorField:
-        rule, kernel = settings["rule"], settings["kernel"]
-        kept = self._last.get(id(train))
-        if kept is None or kept[0] != (rule, kernel):
-            prepared = replace(self._plans[rule], kernel=kernel).prepare(train)
-            kept = self._last[id(train)] = (rule, kernel), train, prepared
-        prepared = kept[2]
-        regression = prepared.problem.solve(settings["level"] * ridge_unit(prepared))
-        if regression.expansion is None or not regression.solution.status.ok:
-            raise SolveError(regression.solution.detail, regression.solution)
-        return prepared.field(regression.expansion)

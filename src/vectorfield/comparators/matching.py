@@ -12,10 +12,12 @@ from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel
 from vectorfield.occupation import CentralDifference, ForwardDifference, Rule
 from vectorfield.plan import Plan
 from vectorfield.trajectories import Trajectories
+from vectorfield.tuning.searcher import Searcher
 
 __all__ = ["GradientMatching"]
 
 GAUSSIAN, GRID = Gaussian(), LogGrid()
+RIDGE = frozenset(("ridge",))
 QUOTIENTS = (CentralDifference(), ForwardDifference())
 
 
@@ -33,8 +35,9 @@ class GradientMatching(Rival):
     Args:
         kernel: Gaussian as in the paper; an open length scale is looked for, a given one is
             where the search is centred.
-        rules: the quotients that are tried, the first one with all pairs of the search.
-        search: the pairs of length scale and ridge that are tried.
+        rules: the quotients that are tried.
+        search: how length scale and ridge are looked for, for each quotient: `LogGrid`, or
+            `tuning.BayesianSearch` as in the paper.
 
     Attributes:
         field_: a `VectorField`.
@@ -54,18 +57,21 @@ class GradientMatching(Rival):
         kernel: ScalarKernel | OperatorKernel = GAUSSIAN,
         *,
         rules: Sequence[Rule] = QUOTIENTS,
-        search: LogGrid = GRID,
+        search: Searcher = GRID,
     ) -> None:
         self.kernel = kernel
         self.rules = rules
         self.search = search
 
     def _learn(self, train: Trajectories, validation: Trajectories | None) -> tuple[Any, Attempts]:
-        return self.search([Plan(self.kernel, rule=rule) for rule in self.rules], train, validation)
+        plans = [Plan(self.kernel, rule=rule) for rule in self.rules]
+        reports = [self.search(plan, RIDGE, train, validation) for plan in plans]
+        best = min(reports, key=lambda report: report.best.score).best.plan
+        return best.fit(train).field, Attempts.of(reports)
 
     def _check_settings(self) -> None:
-        if not isinstance(self.search, LogGrid):
-            raise TypeError(f"search must be a LogGrid, got {self.search!r}")
+        if not isinstance(self.search, Searcher):
+            raise TypeError(f"search must be a search such as LogGrid(), got {self.search!r}")
         if not isinstance(self.rules, (tuple, list)) or not self.rules:
             raise ValueError(f"rules must be a tuple of at least one rule, got {self.rules!r}")
         for rule in self.rules:
