@@ -67,7 +67,7 @@ SYSTEMS = (
     Known("lotka-volterra", lotka_volterra, (0.4, 0.4), (2.0, 2.0), 8.0, polynomial=True),
     Known("roessler", roessler, (-5, -5, 0), (5, 5, 1), 12.0, 100, spin=60.0, polynomial=True),
     Known("epidemic", epidemic, (0.3, 0.01), (0.95, 0.3), 8.0, polynomial=True),
-    Known("pendulum", pendulum, (-2.5, -2.0), (2.5, 2.0), 8.0),
+    Known("pendulum", pendulum, (-2.0, -1.5), (2.0, 1.5), 8.0),
     Known("toggle", toggle, (0.0, 0.0), (3.5, 3.5), 5.0, 60),
     Known("mitosis", mitosis, (0.1, 0.02, 0.02), (0.8, 0.9, 0.9), 6.0),
 )
