@@ -139,7 +139,7 @@ def test_every_solver_takes_weights(case, noise):
     np.testing.assert_allclose(model.residuals_, left, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("case", ["dense", "mixing", "blocks"])
+@pytest.mark.parametrize("case", ["dense", "mixing", "blocks", "features"])
 def test_a_reweighted_problem_is_one_prepared_anew(case):
     kernel, solver = CASES[case]
     xs, ts, _ = data(n=3)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vectorfield import _backend
-from vectorfield._errors import DataError, SolveError, SolveWarning
+from vectorfield._errors import DataError, SearchWarning, SolveError, SolveWarning
 from vectorfield._intake import is_frame
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel
 from vectorfield.linalg import Solver, Status
@@ -26,9 +26,11 @@ from vectorfield.simulate import rollout, simulate
 from vectorfield.smoothing import Smoother
 from vectorfield.tables import states_from_frame
 from vectorfield.trajectories import Trajectories, as_trajectories
-from vectorfield.tuning import Searcher
+from vectorfield.tuning import Search, Searcher
 
 __all__ = ["MOCK"]
+
+RAISES = 6  # times ten
 
 
 class MOCK(BaseEstimator):  # type: ignore[misc]
@@ -41,12 +43,14 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
     matrix, N^3 / 3 for one factorisation that serves all d coordinates, O(N^2 d) to solve; memory
     one N x N matrix.
 
-    Settings are taken as given, unless there is a ``search`` for those left out.
+    With kernel and ridge given nothing is tuned. Where one of them is left out, all settings
+    that are left out are chosen on held-out trajectories (`Search`), and `report_` says what
+    was tried. The defaults named below are for fits without a search.
 
     Args:
-        kernel: a scalar kernel, or an operator-valued one such as `Separable`. By default
-            `Gaussian`; a length scale of None is the median distance of the training nodes.
-            Length scales are in units of the standardised coordinates.
+        kernel: a scalar kernel, or an operator-valued one such as `Separable`; `Gaussian` by
+            default. A length scale of None is open to a search, and else the median distance of
+            the training nodes. Length scales are in units of the standardised coordinates.
         ridge: lambda > 0. By default 1e-3 mean(h^2) mean k(z, z) / N with h the durations of the
             observations, which does not depend on the units of time or state.
         rule: how integrals are approximated: the paper's `Trapezoid` by default; `Lagrange` is
@@ -61,12 +65,15 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         robust: `Huber` for data with outliers; all observations count in full by default.
         refine: `Shooting` for noisy snapshots: the fit goes on with whole windows of the
             trajectories, whose states are estimated along; for kernels with features.
-        search: `Search`, to have all that is None chosen on held-out trajectories; without it
-            what is left out has the defaults named here.
+        search: how what is left out is chosen. None is `Search` where kernel or ridge is left
+            out, and no search where both are given; a `Search` chooses all that is None in any
+            case; False takes the defaults named here.
         smoother: `SplineSmoother` to fit to smoothed states; none by default.
 
     Attributes:
         field_: the learned `VectorField`.
+        plan_: every setting that was used, as a `Plan`; ``MOCK(**plan_.get_params(deep=False),
+            search=False)`` makes the same fit again.
         kernel_, ridge_: those used, nothing left open.
         rkhs_norm_: |f|, with a prior |g|, in the kernel's space (in standardised coordinates).
         residuals_: y - L f, (N, d), in the units of the data.
@@ -74,8 +81,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         smoothed_, noise_: with ``smoother`` or ``refine`` the states without their noise
             (`Trajectories`) and its standard deviation (d,).
         refined_: with ``refine``, how that went.
-        report_: with ``search``, what was tried and chosen (`Report`); ``report_.best.plan`` has
-            every setting.
+        report_: after a search, what was tried and chosen (`Report`).
         solution_: the linear solve: status, residual, seconds of each stage.
         n_features_in_, feature_names_in_: the coordinates.
 
@@ -105,7 +111,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         robust: Huber | None = None,
         refine: Shooting | None = None,
         smoother: Smoother | None = None,
-        search: Searcher | None = None,
+        search: Searcher | bool | None = None,
     ) -> None:
         self.kernel = kernel
         self.ridge = ridge
@@ -118,6 +124,26 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         self.refine = refine
         self.smoother = smoother
         self.search = search
+
+    @property
+    def searcher(self) -> Searcher | None:
+        """The search that ``fit`` makes; None where nothing is to be chosen.
+
+        >>> import vectorfield as vf
+        >>> vf.MOCK(vf.kernels.Linear()).searcher == vf.Search()
+        True
+        >>> vf.MOCK(vf.kernels.Linear(), 1e-6).searcher, vf.MOCK(search=False).searcher
+        (None, None)
+        """
+        if self.search is None:
+            return Search() if self.kernel is None or self.ridge is None else None
+        if isinstance(self.search, (bool, np.bool_)):
+            return Search() if self.search else None
+        if not isinstance(self.search, Searcher):
+            raise TypeError(
+                f"search must be a Search such as vf.Search(), False or None, got {self.search!r}"
+            )
+        return self.search
 
     def fit(self, x: Any, t: Any = None, *, validation: Any = None) -> Self:
         """Fit to trajectories.
@@ -132,31 +158,32 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         Raises:
             DataError: the data cannot be used; the message names trajectory, row and remedy.
             SolveWarning: (a warning) the system was close to singular.
+            SearchWarning: (a warning) nothing was clearly better than the null model on held-out
+                trajectories; the fit is that of the best plan none the less.
             SolveError: the linear system could not be solved; the message gives the condition and
                 the remedy, its ``solution`` the figures.
         """
-        plan = self._plan()
+        plan, search = self._plan(), self.searcher
         trajectories = as_trajectories(x, t)
         for name in ("field_", "report_"):  # a fit that fails leaves none, not that of older data
             self.__dict__.pop(name, None)
-        if self.search is None and validation is not None:
+        if search is None and validation is not None:
             raise ValueError(
-                "validation trajectories are for a search: pass search=vf.Search(), or leave them "
-                "out"
+                "validation trajectories are for a search, and here nothing is left to choose: "
+                "leave kernel or ridge out, pass search=vf.Search(), or leave validation out"
             )
-        if self.search is not None:
+        if search is not None:
             held = None if validation is None else _as_validation(validation)
-            self.report_ = self.search(plan, self._left_open(), trajectories, held)
+            self.report_ = search(plan, self._left_open(), trajectories, held)
             plan = self.report_.best.plan
-        try:
-            fitted = plan.fit(trajectories)
-        except SolveError as error:
-            self.solution_ = error.solution
-            raise
+            if not self.report_.beats_null:
+                warnings.warn(self.report_.verdict, SearchWarning, stacklevel=2)
+        fitted = self._fitted(plan, trajectories)
         self.field_ = fitted.field
         self.solution_ = fitted.regression.solution
-        if self.solution_.status is Status.ILL_CONDITIONED and self.search is None:
+        if self.solution_.status is Status.ILL_CONDITIONED and search is None:
             warnings.warn(self.solution_.detail, SolveWarning, stacklevel=2)  # else it was judged
+        self.plan_ = plan
         self.kernel_, self.ridge_ = fitted.kernel, fitted.ridge
         self.rkhs_norm_ = fitted.norm
         self.observation_weights_ = fitted.weights
@@ -236,6 +263,25 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, current.replace(**changes))
         return self
 
+    def _fitted(self, plan: Plan, trajectories: Trajectories) -> Fitted:
+        """Fit the plan; a ridge that a search chose is raised until the system can be solved.
+
+        That of all data is closer to singular than those of the folds were.
+        """
+        left = RAISES if self.search is not None and self.ridge is None else 0
+        while True:
+            try:
+                fitted = plan.fit(trajectories)
+            except SolveError as error:
+                if left == 0 or plan.ridge is None:
+                    self.solution_ = error.solution
+                    raise
+                left -= 1
+                plan = replace(plan, ridge=10.0 * plan.ridge)
+                self.report_ = self.report_.with_ridge(plan)
+            else:
+                return fitted
+
     def _keep_states(self, fitted: Fitted, trajectories: Trajectories) -> None:
         """Keep what smoother and refinement say of the states; forget that of an older fit."""
         for name in ("smoothed_", "noise_", "refined_"):
@@ -250,14 +296,12 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             self.noise_ = refined.noise * field.scale
 
     def _left_open(self) -> frozenset[str]:
-        names = ("kernel", "ridge", "rule", "noise", "prior", "smoother", "refine")
+        names = ("kernel", "ridge", "rule", "noise", "prior", "smoother", "refine", "robust")
         return frozenset(name for name in names if getattr(self, name) is None)
 
     def _plan(self) -> Plan:
         chosen = self.get_params(deep=False)
-        search = chosen.pop("search")
-        if search is not None and not isinstance(search, Searcher):
-            raise TypeError(f"search must be a Search such as vf.Search(), got {search!r}")
+        chosen.pop("search")
         defaults = {"kernel": Gaussian(), "rule": Trapezoid(), "noise": White()}
         for name, value in defaults.items():
             if chosen[name] is None:

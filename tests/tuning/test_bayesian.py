@@ -18,12 +18,12 @@ pytest.importorskip("skopt")
 
 def test_it_comes_near_the_optimum_of_a_grid(orbits):
     train, held = orbits(6, 20, noise=0.1), orbits(4, 20, noise=0.1, seed=1)
-    search = BayesianSearch(evaluations=16, initial=8, random_state=1)
+    search = BayesianSearch(evaluations=24, initial=10, random_state=1)
     model = vf.MOCK(search=search).fit(train, validation=held)
     report, plan = model.report_, model.report_.best.plan
     assert (type(plan.kernel), plan.rule, plan.noise) == (Gaussian, Trapezoid(), White())
     assert (plan.prior, plan.smoother, plan.refine) == (None, None, None)
-    assert len(report.trials) == 16
+    assert len(report.trials) == 24
 
     bench = Bench([Fold(train, held)], Rollout(), (2, 20), train.states.std(axis=0), estimate=False)
     grid = []

@@ -13,6 +13,7 @@ from vectorfield.linalg.regression import Problem, Regression, prepare, regress
 from vectorfield.linalg.separable import SeparableProblem
 from vectorfield.linalg.solution import Solution, Status
 from vectorfield.linalg.solver import Solver
+from vectorfield.linalg.spectrum import Spectrum, spectrum
 
 __all__ = [
     "LARGEST_DENSE",
@@ -35,9 +36,11 @@ __all__ = [
     "SeparableProblem",
     "Solution",
     "Solver",
+    "Spectrum",
     "Status",
     "assemble",
     "assemble_blocks",
     "prepare",
     "regress",
+    "spectrum",
 ]

@@ -110,6 +110,7 @@ class BayesianSearch(Searcher):
 
         ``report.best.plan`` has all parts, its ridge that for fitting all of ``train``.
         """
+        self.objective.check(plan)
         minimise = _gp_minimize()
         for part in (train, validation):
             if part is not None and not _backend.is_numpy(part.states):
@@ -119,13 +120,19 @@ class BayesianSearch(Searcher):
         facts = survey(train)
         lengths = (2, int(max(fold.held.lengths.max() for fold in splits)))
         bench = Bench(
-            splits, self.objective, tuple(sorted(set(lengths))), facts.unit, estimate=False
+            splits,
+            self.objective,
+            tuple(sorted(set(lengths))),
+            facts.unit,
+            estimate=False,
+            data=train,
         )
         with nullcontext() if self.study is None else self.study.open() as record:
             judge, plans = self._minimised(minimise, space, bench, train, record)
         judge.close()
         chosen = min(range(len(plans)), key=lambda k: judge.trials[k].score)
-        best = replace(judge.trials[chosen], plan=plans[chosen])
+        reported = self.objective.reported(bench, judge.trials[chosen])
+        best = replace(reported, plan=plans[chosen])
         return Report(
             best=best,
             runner_up=None,

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vectorfield._errors import SolveError
 from vectorfield.plan import Plan, Prepared
+from vectorfield.trajectories import Trajectories
+from vectorfield.tuning.compact import compacted
 from vectorfield.tuning.fingerprint import fingerprint
 from vectorfield.tuning.folds import Fold, thin
 from vectorfield.tuning.heldout import HeldOut
-from vectorfield.tuning.objectives import Objective
 from vectorfield.tuning.trials import Trial
 
-__all__ = ["Bench", "ridge_unit"]
+if TYPE_CHECKING:
+    from vectorfield.tuning.objectives import Objective
+
+__all__ = ["FAILURES", "Bench", "ridge_unit"]
 
 # What numerical code and settings raise, `DataError` and `SolveError` among them. One candidate's
 # failure is a trial with a status, whoever wrote the kernel.
@@ -44,10 +49,12 @@ class Bench:
 
     Args:
         folds: the splits of the data.
-        objective: what is made of the errors.
+        objective: what makes one plan better than another.
         lengths: samples of the windows to judge on.
         unit: (d,) in units of which errors are measured.
         most: samples held out that are judged on at the sizes of a screening.
+        data: all training trajectories, for objectives that hold none out; by default those of
+            the first fold.
     """
 
     def __init__(
@@ -59,10 +66,12 @@ class Bench:
         *,
         estimate: bool,
         most: int = 1500,
+        data: Trajectories | None = None,
     ) -> None:
+        self.data = folds[0].train if data is None else data
         self.folds, self.objective, self.lengths = list(folds), objective, lengths
         self.d = self.folds[0].train.d
-        self._identity = (self.folds, objective, lengths, unit, estimate, most)
+        self._identity = (self.folds, self.data, objective, lengths, unit, estimate, most)
         share = max(1, most // len(self.folds))
         self._small = [HeldOut(thin(f.held, share), lengths, unit, estimate) for f in self.folds]
         self._whole = [HeldOut(f.held, lengths, unit, estimate) for f in self.folds]
@@ -80,22 +89,34 @@ class Bench:
         counts = [sum(len(h.levels[j].windows) for h in self._whole) for j in range(len(totals))]
         return np.asarray(totals / np.asarray(counts))
 
-    def judge(
+    def judge(self, plan: Plan, levels: Sequence[float], stage: str, **options: Any) -> list[Trial]:
+        """Return a trial of the plan for each ridge level, as the objective judges.
+
+        Options are those of `follow`.
+        """
+        return self.objective.judge(self, plan, levels, stage, **options)
+
+    def follow(
         self,
         plan: Plan,
         levels: Sequence[float],
         stage: str,
+        score: Callable[[np.ndarray, np.ndarray], tuple[float, float]],
         *,
         steps: int | None = None,
         whole: bool = False,
         evidence: bool = False,
         substeps: int = 1,
     ) -> list[Trial]:
-        """Fit the plan for all ridge levels on every fold, and return a trial for each level.
+        """Fit the plan for all ridge levels on every fold and follow the fields: a trial for each.
 
-        ``steps`` is how many steps of the data are used, all by default; ``whole`` judges on all
-        that was held out. Paths are followed in at least ``substeps`` steps to a step of the data.
-        Calls do not know of each other: the same arguments give the same trials.
+        ``score`` is taken of errors and null errors, (levels of windows, trajectories) each, and
+        returns a standard error too. ``steps`` is how many steps of the data are used, all by
+        default; ``whole`` judges on all that was held out, by fits that are exact; else kernels of
+        low rank are fitted by features that lose nothing. Paths are followed in at least
+        ``substeps`` steps to a step of the data. A ridge that one fold leaves behind is not
+        followed on the next. Calls do not know of each other: the same arguments give the same
+        trials.
         """
         began = perf_counter()
         held = self._whole if whole else self._small
@@ -107,8 +128,14 @@ class Bench:
         for number, (train, judge) in enumerate(zip(self.train(steps), held, strict=True)):
             try:
                 prepared = plan.prepare(train)
+                if not whole:
+                    prepared = compacted(prepared)
                 fits = self._fits(prepared, levels, evidence)
-                good = [j for j, (field, _) in enumerate(fits) if not isinstance(field, str)]
+                good = [
+                    j
+                    for j, (field, _) in enumerate(fits)
+                    if not isinstance(field, str) and all(np.isfinite(c[j]).all() for c in columns)
+                ]
                 found = np.full((len(levels), len(self.lengths), judge.count), np.inf)
                 if good:
                     found[good], needed = judge.errors(
@@ -132,14 +159,14 @@ class Bench:
         seconds = (perf_counter() - began) / len(levels)
         trials = []
         for j in range(len(levels)):
-            errors, score, spread = None, float("inf"), float("nan")
+            errors, value, spread = None, float("inf"), float("nan")
             ratios = (float("inf"),) * len(self.lengths)
             if status[j] == "ok":
                 errors = np.concatenate([c[j] for c in columns], axis=1)
             if errors is not None and not np.isfinite(errors).all():
                 errors, status[j] = None, "left behind by other ridges"
             if errors is not None:
-                score, spread = self.objective.score(errors, null)
+                value, spread = score(errors, null)
                 ratios = tuple((errors.sum(axis=1) / np.maximum(null.sum(axis=1), 1e-300)).tolist())
             size = int(np.mean(observations)) if observations else 0
             trials.append(
@@ -149,7 +176,7 @@ class Bench:
                     refined_level=None if plan.refine is None else used[j],
                     stage=stage,
                     observations=size,
-                    score=score,
+                    score=value,
                     spread=spread,
                     ratios=ratios,
                     errors=errors,
@@ -205,10 +232,14 @@ class Bench:
                 if not good:
                     break
             return linear
-        found = []
+        found: list[tuple[Any, float]] = []
         count = len(prepared.occupations)
         for level in levels:
-            fitted = prepared.solve(level * unit, choose=evidence)
+            try:
+                fitted = prepared.solve(level * unit, choose=evidence)
+            except SolveError as error:
+                found.append((error.solution.status.name, level))
+                continue
             own = level if fitted.refined is None else fitted.refined.shift / count / unit
             found.append((fitted.field.expansion, own))
         return found

@@ -22,9 +22,20 @@ from vectorfield.kernels import (
     ScalarKernel,
     Separable,
 )
-from vectorfield.occupation import Lagrange, Noise, Rule, SnapshotNoise, Spline, Trapezoid, White
+from vectorfield.occupation import (
+    Lagrange,
+    Noise,
+    Rule,
+    SnapshotNoise,
+    Spline,
+    Trapezoid,
+    WeakForm,
+    White,
+    Windows,
+)
 from vectorfield.plan import Plan
 from vectorfield.prior import LinearPrior, MeanReverting, Prior
+from vectorfield.robust import Huber
 
 __all__ = [
     "families",
@@ -36,6 +47,7 @@ __all__ = [
     "noises",
     "polynomials",
     "priors",
+    "robusts",
     "rules",
     "stretched",
     "variations",
@@ -141,16 +153,33 @@ def is_explicit(kernel: ScalarKernel | OperatorKernel) -> bool:
 
 
 def rules(even: bool, noisy: bool) -> list[Rule]:
-    """Return rules: of high order where samples are clean, and steps alike."""
+    """Return rules, the likeliest first.
+
+    Of high order where samples are clean and steps alike; where they are noisy also windows and
+    the weak form, whose rows see more of the signal against the same noise.
+    """
     if noisy:
-        return [Trapezoid(), Lagrange(4)]
+        return [Trapezoid(), Lagrange(4), Windows(5, stride=2), WeakForm(9, stride=4)]
     return [Lagrange(4), Lagrange(6), Spline(), Trapezoid()] if even else [Spline(), Trapezoid()]
 
 
-def noises(noisy: bool) -> list[Noise]:
-    """Return noise models from the most likely one on."""
+def noises(noisy: bool, even: bool = True) -> list[Noise]:
+    """Return noise models, the likeliest first.
+
+    On uneven steps also errors that grow with the duration of a step: as those of noise in the
+    dynamics do (power 1), and those of a wrong slope (power 2).
+    """
     mixed = SnapshotNoise(model_error=0.1)
-    return [SnapshotNoise(), mixed, White()] if noisy else [White(), mixed]
+    found: list[Noise] = [SnapshotNoise(), mixed, White()] if noisy else [White(), mixed]
+    return found if even else [*found, White(power=1.0), White(power=2.0)]
+
+
+def robusts() -> list[Huber]:
+    """Return robust losses, for data with outliers.
+
+    Ten rounds: what later ones change is small beside the errors that are left.
+    """
+    return [Huber(iterations=10)]
 
 
 def priors(step: float) -> list[Prior]:

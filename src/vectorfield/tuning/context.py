@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vectorfield import _backend
 from vectorfield._errors import DataError
@@ -79,6 +79,7 @@ class Context:
         law = getattr(plan.kernel, "energy", None) is not None
         if "kernel" not in left_open and (law or isinstance(plan.kernel, LAWS)):
             left_open -= {"prior"}  # with one, the law would hold for the learned rest alone
+        search.objective.check(plan)
         self.search, self.open, self.train = search, left_open, train
         splits = folds(train, validation, search.folds, search.random_state)
         if (train.lengths - 1).sum() > CHEAP:
@@ -113,13 +114,18 @@ class Context:
         *,
         done: float,
         whole: bool = False,
+        final: bool = False,
     ) -> list[Trial]:
         """Judge plans, each for its ladder of ridges; return the best ridge of each, best first.
 
-        Fewer are returned where time did not allow all.
+        Fewer are returned where time did not allow all. A ``final`` choice is the objective's,
+        among all plans and ridges; others are by score.
         """
-        found = self.try_each(tasks, stage, steps, done=done, whole=whole)
-        return ranked([trial] for trial in found if trial is not None)
+        groups = self._judged(tasks, stage, steps, done=done, whole=whole)
+        if not final:
+            return ranked(groups)
+        trials = [trial for group in groups for trial in group]
+        return distinct(trials[k] for k in self.search.objective.order(trials))
 
     def try_each(
         self,
@@ -134,6 +140,18 @@ class Context:
 
         The plans make one batch: they are judged side by side where there are processes for it.
         """
+        groups = self._judged(tasks, stage, steps, done=done, whole=whole)
+        return [min(group, key=lambda t: t.score) if group else None for group in groups]
+
+    def _judged(
+        self,
+        tasks: Iterable[tuple[Plan, Iterable[float]]],
+        stage: str,
+        steps: int | None,
+        *,
+        done: float,
+        whole: bool,
+    ) -> list[list[Trial]]:
         given = "ridge" not in self.open
         batch = [
             Task(
@@ -145,8 +163,13 @@ class Context:
             )
             for plan, ladder in tasks
         ]
-        groups = self.judge(self.bench, batch, done=done)
-        return [min(group, key=lambda t: t.score) if group else None for group in groups]
+        return self.judge(self.bench, batch, done=done)
+
+    def comparable(self, name: str, values: Iterable[Any]) -> list[Any]:
+        """Return those values of a part that may be tried: it is open, and scores can tell."""
+        if name not in self.open:
+            return []
+        return [value for value in values if self.search.objective.compares(name, value)]
 
     def near(self, trial: Trial, span: int = 2) -> tuple[float, ...]:
         """Return the ladder around a trial's ridge."""
@@ -191,7 +214,12 @@ class Context:
         if estimate:  # over longer windows a start is hard to find, however good the field
             lengths = tuple(k for k in lengths if k <= LONGEST) or lengths[:1]
         return Bench(
-            self.splits, self.search.objective, lengths, self.facts.unit, estimate=estimate
+            self.splits,
+            self.search.objective,
+            lengths,
+            self.facts.unit,
+            estimate=estimate,
+            data=self.train,
         )
 
     def _base(self, plan: Plan) -> Plan:
@@ -200,7 +228,7 @@ class Context:
         if "rule" in self.open:
             changes["rule"] = candidates.rules(self.facts.even, self.noisy)[0]
         if "noise" in self.open:
-            changes["noise"] = candidates.noises(self.noisy)[0]
+            changes["noise"] = candidates.noises(self.noisy, self.facts.even)[0]
         if "kernel" in self.open:
             changes["kernel"] = Gaussian()
         return replace(plan, **changes)  # type: ignore[arg-type]

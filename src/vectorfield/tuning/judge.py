@@ -12,7 +12,9 @@ from vectorfield.tuning.study import Record
 from vectorfield.tuning.tasks import Task
 from vectorfield.tuning.trials import Trial
 
-__all__ = ["Judge", "ranked"]
+__all__ = ["Judge", "best_ridge", "ranked"]
+
+ALIKE = 1.01  # scores that differ by less say nothing
 
 
 class Judge:
@@ -116,7 +118,13 @@ class _Shown:
         self.tell(self._stage)
 
 
+def best_ridge(group: Sequence[Trial]) -> Trial:
+    """Return the best trial of a ladder of ridges; of those as good to a percent, the largest."""
+    best = min(group, key=lambda t: t.score)
+    alike = [t for t in group if t.score <= ALIKE * best.score]
+    return max(alike, key=lambda t: t.level) if best.ok else best
+
+
 def ranked(groups: Iterable[Sequence[Trial]]) -> list[Trial]:
     """Return the best ridge of each group, best first."""
-    best = [min(group, key=lambda t: t.score) for group in groups if group]
-    return sorted(best, key=lambda t: t.score)
+    return sorted((best_ridge(group) for group in groups if group), key=lambda t: t.score)

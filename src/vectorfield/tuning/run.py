@@ -6,13 +6,11 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from vectorfield.plan import Plan
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.context import Context
 from vectorfield.tuning.stages import STAGES
-from vectorfield.tuning.trials import Report, Trial
+from vectorfield.tuning.trials import Report, Trial, beats_null, verdict
 
 if TYPE_CHECKING:
     from vectorfield.tuning.search import Search
@@ -36,11 +34,14 @@ def run(
     context.judge.close()
     chosen, runner = best[0], next(iter(best[1:]), None)
     bench = context.bench if len(chosen.ratios) == len(context.lengths) else context.estimated
-    if runner is not None:
-        runner = replace(runner, plan=context.with_ridge(runner))
+
+    def settled(trial: Trial) -> Trial:
+        reported = search.objective.reported(bench, trial)
+        return replace(reported, plan=context.with_ridge(trial))
+
     return Report(
-        best=replace(chosen, plan=context.with_ridge(chosen)),
-        runner_up=runner,
+        best=settled(chosen),
+        runner_up=None if runner is None else settled(runner),
         trials=tuple(context.trials),
         lengths=bench.lengths,
         null=tuple(bench.null().tolist()),
@@ -53,13 +54,8 @@ def run(
 
 def _notes(context: Context, chosen: Trial) -> list[str]:
     notes = []
-    if not chosen.ok:
-        notes.append("no plan could be fitted; " + chosen.status)
-    elif chosen.score + (0.0 if np.isnan(chosen.spread) else chosen.spread) >= 1.0:
-        notes.append(
-            "nothing is clearly better than the null model, x(t) = x(0): the data do not show "
-            "a field"
-        )
+    if not beats_null(chosen):
+        notes.append(verdict(chosen))
     if chosen.plan.refine is not None and "refine" in context.open:
         notes.append(
             "snapshots are noisy: these errors are from starts that were estimated on each "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,30 @@ class Report:
         """1 - Err / null Err over the longest held-out windows."""
         return 1.0 - self.best.ratios[-1]
 
+    @property
+    def beats_null(self) -> bool:
+        """Whether the chosen plan has a score more than one standard error below 1."""
+        return beats_null(self.best)
+
+    @property
+    def verdict(self) -> str:
+        """Say in a sentence how the chosen plan compares with the null model."""
+        return verdict(self.best)
+
+    def with_ridge(self, plan: Plan) -> Report:
+        """Return the report with the plan that was fitted in the end: the best, its ridge raised.
+
+        Where the system of all training data cannot be solved at the ridge that was judged.
+        """
+        ridge, before = plan.ridge or 1.0, self.best.plan.ridge or 1.0
+        note = (
+            f"the ridge was raised to {ridge:.3g}, since the system of all training data is too "
+            "close to singular for the one that was judged"
+        )
+        best = replace(self.best, plan=plan, level=self.best.level * ridge / before)
+        kept = [text for text in self.notes if not text.startswith("the ridge was raised")]
+        return replace(self, best=best, notes=(*kept, note))
+
     def frame(self) -> list[dict[str, Any]]:
         """Return one dictionary a trial, for a table of pandas or polars."""
         rows = []
@@ -108,6 +132,7 @@ class Report:
                     "noise": repr(plan.noise),
                     "prior": repr(plan.prior),
                     "smoother": repr(plan.smoother),
+                    "robust": repr(plan.robust),
                     "refine": repr(plan.refine),
                     "observations": trial.observations,
                     "seconds": trial.seconds,
@@ -130,7 +155,8 @@ class Report:
             named.append(("runner-up", self.runner_up))
         for name, trial in named:
             shares = [f"{v:.3g}" for v in trial.ratios]
-            rows.append([name, f"{trial.score:.3g}", f"{trial.spread:.1g}", *shares])
+            error = f"{trial.spread:.1g}" if np.isfinite(trial.spread) else ""
+            rows.append([name, f"{trial.score:.3g}", error, *shares])
         widths = [max(len(row[j]) for row in [heads, *rows]) for j in range(len(heads))]
         lines += [
             "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True))
@@ -142,6 +168,30 @@ class Report:
         return "\n".join(line.rstrip() for line in lines)
 
     __repr__ = __str__
+
+
+def beats_null(trial: Trial) -> bool:
+    """Whether the score is more than one standard error below 1, that of the null model."""
+    margin = trial.spread if np.isfinite(trial.spread) else 0.0
+    return trial.ok and trial.score + margin < 1.0
+
+
+def verdict(trial: Trial) -> str:
+    """Return a sentence on how a trial compares with the null model."""
+    if not trial.ok:
+        return f"no plan could be fitted; {trial.status}"
+    scores = f"score {_with_error(trial.score, trial.spread)}, that of the null model 1"
+    if beats_null(trial):
+        return scores
+    return (
+        "nothing is clearly better than the null model, x(t) = x(0): the data do not show a field "
+        f"({scores})"
+    )
+
+
+def _with_error(value: float, error: float) -> str:
+    """Return "value +- error", the error left out where there is none."""
+    return f"{value:.3g}" + (f" +- {error:.1g}" if np.isfinite(error) else "")
 
 
 def describe(plan: Plan) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from vectorfield.tuning.context import Context
 from vectorfield.tuning.stages.growth import grow
 from vectorfield.tuning.stages.kernels import choose_kernel
+from vectorfield.tuning.stages.outliers import try_robust
 from vectorfield.tuning.stages.parts import vary_parts
 from vectorfield.tuning.stages.rates import choose_rate
 from vectorfield.tuning.stages.windows import fit_windows
@@ -20,4 +21,11 @@ __all__ = ["STAGES", "Stage"]
 
 Stage = Callable[[Context, Sequence[Trial]], list[Trial]]
 
-STAGES: tuple[Stage, ...] = (choose_kernel, vary_parts, choose_rate, grow, fit_windows)
+STAGES: tuple[Stage, ...] = (
+    choose_kernel,
+    try_robust,
+    vary_parts,
+    choose_rate,
+    grow,
+    fit_windows,
+)

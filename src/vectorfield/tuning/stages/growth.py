@@ -33,11 +33,12 @@ def grow(context: Context, best: Sequence[Trial]) -> list[Trial]:
             )
             for t in leaders
         ]
-        grown = context.try_all(pairs, f"{steps} steps", steps, done=0.7, whole=whole)
+        grown = context.try_all(pairs, f"{steps} steps", steps, done=0.7, whole=whole, final=whole)
         leaders = (distinct(grown) or leaders)[: max(keep, 2)]
     if total <= context.small:
         pairs = [(t.plan, context.near(t)) for t in leaders]
-        leaders = context.try_all(pairs, "all", None, done=0.7, whole=True) or leaders
+        found = context.try_all(pairs, "all", None, done=0.7, whole=True, final=True)
+        leaders = found or leaders
     return distinct(leaders)
 
 

@@ -32,6 +32,9 @@ def fit_windows(context: Context, best: Sequence[Trial]) -> list[Trial]:
     finalists = list(best)
     if not context.noisy or not {"refine", "noise"} <= context.open:
         return finalists
+    robust = finalists[0].plan.robust is not None  # outliers would count in full again
+    if robust or not context.comparable("refine", [Shooting()]):
+        return finalists
     d = context.train.d
     count = min(FEATURES, COEFFICIENTS // d, max(20, context.bench.steps // 8))
     if count < 3 * d or not finalists[0].ok:

@@ -1,9 +1,4 @@
-"""Figures: phase portraits of a field, and predicted trajectories beside observed ones.
-
-The functions draw and return; they show nothing, and leave matplotlib's settings and pyplot's
-figures alone. Where no axes are given they make a figure of their own, ``ax.figure``, which
-``savefig`` writes to a file and which a notebook displays.
-"""
+"""Phase portraits of a field, and predicted trajectories beside observed ones."""
 
 from __future__ import annotations
 
@@ -13,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vectorfield import _backend
-from vectorfield._errors import DataError, MissingExtraError
+from vectorfield._errors import DataError
 from vectorfield._settings import check_integer, check_real
+from vectorfield.plots._canvas import figure
 from vectorfield.simulate import Simulation
 from vectorfield.trajectories import Trajectories
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-__all__ = ["phase_portrait", "trajectories"]
+__all__ = ["PREDICTED", "TRUE", "phase_portrait", "trajectories"]
 
 DOTS, STREAMS, TRUE, PREDICTED = "0.7", "#3b6ea5", "black", "#d62728"
 MOST_DOTS = 20_000
@@ -88,7 +83,7 @@ def phase_portrait(
         known = [np.concatenate([path[np.isfinite(path).all(axis=1)] for path in paths])]
     box = _limits(limits, known, (i, j))
     if ax is None:
-        ax = _figure((6.8, 4.8)).add_subplot()
+        ax = figure((6.8, 4.8)).add_subplot()
 
     if data is not None:
         states = _backend.to_numpy(data.states)
@@ -197,8 +192,8 @@ def trajectories(
         )
     shape = (len(rows), len(columns))
     if axs is None:
-        figure = _figure((3.0 * shape[1] + 0.6, 1.7 * shape[0] + 0.7))
-        axs = figure.subplots(*shape, squeeze=False, sharey="row", sharex="col")
+        made = figure((3.0 * shape[1] + 0.6, 1.7 * shape[0] + 0.7))
+        axs = made.subplots(*shape, squeeze=False, sharey="row", sharex="col")
     panels = np.asarray(axs, dtype=object).reshape(-1)
     if len(panels) != shape[0] * shape[1]:
         raise ValueError(f"axs has {len(panels)} Axes, expected {shape[0]} x {shape[1]}")
@@ -217,14 +212,6 @@ def trajectories(
         panels[-1, column].set_xlabel("time")
     panels[0, 0].legend(fontsize="small", framealpha=0.9)
     return panels
-
-
-def _figure(size: tuple[float, float]) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plots", "drawing a figure") from error
-    return Figure(figsize=size, layout="constrained")
 
 
 def _slice(
