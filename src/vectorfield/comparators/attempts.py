@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from vectorfield._errors import DataError, SolveError
+from vectorfield._errors import DataError
 from vectorfield._progress import report
 from vectorfield.metrics import Scores, evaluate
 from vectorfield.simulate import Outcome, rollout
 from vectorfield.trajectories import Trajectories
+from vectorfield.tuning.bench import FAILURES
 from vectorfield.tuning.folds import Fold, folds
 from vectorfield.tuning.heldout import CAP
 from vectorfield.tuning.trials import Report, Trial
@@ -170,9 +171,10 @@ def tune(
         models, score, status = _attempt(learn, settings, splits, unit)
         choices = tuple(settings.items())
         attempts.append(Attempt(choices, score, status, perf_counter() - started))
-        report("attempts", 0.0)
         if np.isfinite(score) and (best is None or score < best[0].score):
             best = attempts[-1], models
+        least = "" if best is None else f", best {best[0].score:.3g}"
+        report("candidates", 0.0, f"{len(attempts)} attempts{least}")  # how many is not known
         if max_time is not None and best is not None and perf_counter() - began > max_time:
             proposals.close()
             break
@@ -180,6 +182,7 @@ def tune(
             settings = proposals.send(score)
         except StopIteration:
             settings = None
+    report("candidates", 1.0, f"{len(attempts)} attempts")
     if best is None:
         reason = attempts[0].status if attempts else "there was none"
         raise DataError(
@@ -250,9 +253,9 @@ def _attempt(
         warnings.simplefilter("always")
         try:
             models = [learn(fold.train, settings) for fold in splits]
-        except (DataError, SolveError, ValueError, ArithmeticError, MemoryError) as error:
+            score, status = judge(models, splits, unit)
+        except FAILURES as error:
             return [], float("inf"), f"{type(error).__name__}: {error}"
-        score, status = judge(models, splits, unit)
     if status == "ok" and caught:
         status = str(caught[0].message)
     return models, score, status
