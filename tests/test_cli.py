@@ -72,7 +72,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def model(here: Path) -> Path:
-    vf.MOCK().fit(spirals(5)).save("model.vf")
+    vf.MOCK(search=False).fit(spirals(5)).save("model.vf")
     return here / "model.vf"
 
 
@@ -153,7 +153,7 @@ def test_the_pages_show_what_the_program_says(here: Path) -> None:
 
 def test_fit_is_the_estimator_on_the_same_data(here: Path) -> None:
     said = report("fit", "data.csv", "-o", "model.vf")
-    model: Any = vf.MOCK().fit(spirals(5))
+    model: Any = vf.MOCK(search=False).fit(spirals(5))
     field = vf.load("model.vf")
     np.testing.assert_array_equal(field.expansion.coefficients, model.field_.expansion.coefficients)
     np.testing.assert_array_equal(field.expansion.nodes, model.field_.expansion.nodes)
@@ -214,7 +214,7 @@ def test_kernels(here: Path, options: str, kernel: vf.kernels.ScalarKernel) -> N
 )
 def test_rules(here: Path, options: str, rule: vf.occupation.Rule) -> None:
     done("fit", "data.csv", "-o", "model.vf", "--rule", *options.split())
-    expected = vf.MOCK(rule=rule).fit(spirals(5)).field_
+    expected = vf.MOCK(rule=rule, search=False).fit(spirals(5)).field_
     np.testing.assert_array_equal(
         vf.load("model.vf").expansion.coefficients, expected.expansion.coefficients
     )
@@ -223,7 +223,9 @@ def test_rules(here: Path, options: str, rule: vf.occupation.Rule) -> None:
 
 def test_noise_and_standardisation(here: Path) -> None:
     done("fit", "data.csv", "-o", "model.vf", "--noise", "snapshot", "--no-standardize")
-    expected = vf.MOCK(noise=vf.occupation.SnapshotNoise(), standardize=False).fit(spirals(5))
+    expected = vf.MOCK(noise=vf.occupation.SnapshotNoise(), standardize=False, search=False).fit(
+        spirals(5)
+    )
     field = vf.load("model.vf")
     np.testing.assert_array_equal(
         field.expansion.coefficients, expected.field_.expansion.coefficients
@@ -238,7 +240,7 @@ def test_split_columns_are_honoured(here: Path, name: str) -> None:
     assert parts.validation is not None
     vf.write_splits(parts, name)
     said = report("fit", name, "-o", "model.vf")
-    model = vf.MOCK().fit(parts.train)
+    model = vf.MOCK(search=False).fit(parts.train)
     expected = model.field_
     np.testing.assert_array_equal(
         vf.load("model.vf").expansion.coefficients, expected.expansion.coefficients
@@ -297,7 +299,7 @@ def test_columns_by_name(here: Path) -> None:
     names = ["--trajectory", "who", "--time", "years"]
     done("fit", "named.csv", "-o", "model.vf", *names, "--features", 'w,"v, raw"')
     swapped = [(x[:, ::-1], t) for t, x in spirals(5)]
-    expected = vf.MOCK().fit([x for x, _ in swapped], [t for _, t in swapped]).field_
+    expected = vf.MOCK(search=False).fit([x for x, _ in swapped], [t for _, t in swapped]).field_
     field = vf.load("model.vf")
     assert field.feature_names == ("w", "v, raw")
     np.testing.assert_allclose(
@@ -321,7 +323,7 @@ def test_missing_values_are_refused_or_cut_out(here: Path) -> None:
     assert "'gap.csv': trajectory 0, line 11, column 'w'" in said
     assert "--missing split" in said
     assert report("fit", "gap.csv", "-o", "model.vf", "--missing", "split")["trajectories"] == "6"
-    expected = vf.MOCK().fit(vf.read_trajectories("gap.csv", missing="split")).field_
+    expected = vf.MOCK(search=False).fit(vf.read_trajectories("gap.csv", missing="split")).field_
     np.testing.assert_array_equal(
         vf.load("model.vf").expansion.coefficients, expected.expansion.coefficients
     )
@@ -389,7 +391,7 @@ def test_fit_simulate_read_back_is_what_python_gives(here: Path, name: str) -> N
     done("fit", "data.csv", "-o", "model.vf")
     assert done("simulate", "model.vf", "--from", "data.csv", "-o", name) == ""
     data = vf.read_trajectories("data.csv")
-    model = vf.MOCK().fit(data)
+    model = vf.MOCK(search=False).fit(data)
     xs = vf.rollout(model.field_, data).x
     expected = vf.Trajectories.from_arrays(
         xs, [t for t, _ in data], ids=data.ids, feature_names=data.feature_names

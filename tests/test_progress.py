@@ -34,7 +34,7 @@ def test_nobody_listens():
 def test_a_fit_reports_its_stages_up_to_the_end(circle):
     seen: list[tuple[str, float]] = []
     with listening(lambda stage, done: seen.append((stage, done))):
-        vf.MOCK(ridge=1e-9).fit(circle)
+        vf.MOCK(ridge=1e-9, search=False).fit(circle)
     for stage in ("Gram matrix", "factor"):
         values = [done for name, done in seen if name == stage]
         assert len(values) > 1
@@ -76,7 +76,7 @@ def test_a_search_reports_its_trials_and_the_best_of_them(circle, max_time):
 def test_a_file_gets_a_line_a_stage(circle):
     stream = io.StringIO()
     with vf.progress(stream):
-        model = vf.MOCK(ridge=1e-9).fit(circle)
+        model = vf.MOCK(ridge=1e-9, search=False).fit(circle)
         model.simulate([1.0, 0.0], [0.0, 1.0])
     assert stream.getvalue().splitlines() == ["Gram matrix", "factor", "simulation"]
 
@@ -85,7 +85,7 @@ def test_without_rich(circle, monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.console", None)
     stream = io.StringIO()
     with vf.progress(stream):
-        vf.MOCK(ridge=1e-9).fit(circle)
+        vf.MOCK(ridge=1e-9, search=False).fit(circle)
     assert stream.getvalue().splitlines() == ["Gram matrix", "factor"]
 
 

@@ -9,6 +9,7 @@ array([[ 0., -1.]])
 """
 
 from vectorfield import (
+    blend,
     comparators,
     datasets,
     kernels,
@@ -17,6 +18,7 @@ from vectorfield import (
     occupation,
     prior,
     robust,
+    shooting,
     smoothing,
     systems,
     tables,
@@ -33,12 +35,13 @@ from vectorfield._errors import (
     VectorFieldError,
 )
 from vectorfield._progress import progress
+from vectorfield.blend import Blend
 from vectorfield.compression import compress
 from vectorfield.field import VectorField, load
 from vectorfield.mock import MOCK
 from vectorfield.plan import Plan
 from vectorfield.robust import Huber
-from vectorfield.shooting import Shooting
+from vectorfield.shooting import Rollouts, Shooting
 from vectorfield.simulate import Outcome, Simulation, rollout, simulate
 from vectorfield.smoothing import SplineSmoother, noise_level
 from vectorfield.tables import read_splits, read_trajectories, write_splits, write_trajectories
@@ -49,6 +52,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MOCK",
+    "Blend",
     "DataError",
     "Huber",
     "MissingExtraError",
@@ -56,6 +60,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "Report",
+    "Rollouts",
     "Search",
     "SearchWarning",
     "Shooting",
@@ -70,6 +75,7 @@ __all__ = [
     "Trajectory",
     "VectorField",
     "VectorFieldError",
+    "blend",
     "comparators",
     "compress",
     "datasets",
@@ -85,6 +91,7 @@ __all__ = [
     "read_trajectories",
     "robust",
     "rollout",
+    "shooting",
     "simulate",
     "smoothing",
     "systems",

@@ -13,7 +13,8 @@ import numpy as np
 from vectorfield import _backend
 from vectorfield._errors import DataError, ModelFileError
 from vectorfield._intake import check_feature_names
-from vectorfield.kernels.expansion import Expansion, restore
+from vectorfield.kernels.expansion import Expansion
+from vectorfield.kernels.mixture import restore
 from vectorfield.kernels.operators import OperatorKernel
 from vectorfield.modelfile import read_model, write_model
 from vectorfield.prior import Drift
@@ -120,11 +121,11 @@ class VectorField:
             "feature_names": list(self.feature_names),
             "info": dict(self.info),
         }
-        version = 1  # what earlier versions of the library read
+        version = self.expansion.format  # the earliest there is, for earlier versions
         if self.prior is not None:
             header["prior"], own = self.prior.describe()
             arrays |= {PRIOR + name: array for name, array in own.items()}
-            version = 2
+            version = max(version, 2)
         arrays = {name: _backend.to_numpy(a) for name, a in arrays.items()}
         write_model(path, header, arrays, version=version)
 
