@@ -99,12 +99,14 @@ class LogGrid(Searcher):
                 f"{judge.trials[0].status}. Give more or longer trajectories"
             )
         ridge = best.level * ridge_unit(best.plan.prepare(train))
+        null, null_spread = bench.null()
         return Report(
             best=replace(best, plan=replace(best.plan, ridge=ridge)),
             runner_up=None,
             trials=tuple(judge.trials),
             lengths=bench.lengths,
-            null=tuple(bench.null().tolist()),
+            null=tuple(null.tolist()),
+            null_spread=tuple(null_spread.tolist()),
             noise=noise_level(train),
             folds=len(splits),
             seconds=judge.budget.seconds,
