@@ -189,9 +189,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             held = None if validation is None else _as_validation(validation)
             self.report_ = search(plan, self._left_open(), trajectories, held)
             plan = self.report_.best.plan
-            if not self.report_.beats_null:
-                warnings.warn(self.report_.verdict, SearchWarning, stacklevel=2)
         plan, fitted = self._fitted(plan, trajectories)
+        if search is not None and not self.report_.beats_null:
+            warnings.warn(self.report_.verdict, SearchWarning, stacklevel=2)
         self.field_ = fitted.field
         self.solution_ = fitted.regression.solution
         for solution in (part.regression.solution for part in (fitted, *fitted.others)):
