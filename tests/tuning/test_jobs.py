@@ -104,6 +104,17 @@ def test_what_a_candidate_raises_is_its_status(orbits, n_jobs):
     assert all(t.ok for answer in answers[::2] for t in answer.trials[:3])
 
 
+@pytest.mark.parametrize("prior", [None, vf.prior.Known(ends)], ids=["ok", "killed"])
+def test_trials_from_other_processes_keep_the_plan_of_each_iteration(orbits, prior):
+    bench, counts = bench_of(orbits(count=4, samples=10)), (0, 2, 4)
+    plan = Plan(Monomials(1), prior=prior, refine=vf.Rollouts(4, starts=2))
+    path = Task(plan, (1e-3,), "test", iterations=counts)
+    tasks = [path, *tasks_of(Gaussian(1.0))]
+    answers = {a.place: a.trials for a in carry_out_all(bench, tasks, 1, Budget(None), n_jobs=2)}
+    assert [t.plan.refine.iterations for t in answers[0]] == list(counts)
+    assert all(t.ok == (prior is None) for t in answers[0])
+
+
 def test_a_process_that_is_killed_costs_its_own_task_alone(orbits):
     bench = bench_of(orbits())
     deadly = Task(Plan(Gaussian(1.0), prior=vf.prior.Known(ends)), (1e-3, 1e-4), "test")
