@@ -55,6 +55,8 @@ class Bench:
         lengths: samples of the windows to judge on.
         unit: (d,) in units of which errors are measured.
         most: samples held out that are judged on at the sizes of a screening.
+        stretch: samples of the stretches of trajectories that screenings learn from; None for
+            whole trajectories.
         data: all training trajectories, for objectives that hold none out; by default those of
             the first fold.
     """
@@ -68,12 +70,14 @@ class Bench:
         *,
         estimate: bool,
         most: int = 1500,
+        stretch: int | None = None,
         data: Trajectories | None = None,
     ) -> None:
         self.data = folds[0].train if data is None else data
         self.folds, self.objective, self.lengths = list(folds), objective, lengths
         self.d, self.unit = self.folds[0].train.d, unit
-        self._identity = (self.folds, self.data, objective, lengths, unit, estimate, most)
+        self._stretch = stretch
+        self._identity = (self.folds, self.data, objective, lengths, unit, estimate, most, stretch)
         share = max(1, most // len(self.folds))
         self._small = [HeldOut(thin(f.held, share), lengths, unit, estimate) for f in self.folds]
         self._whole = [HeldOut(f.held, lengths, unit, estimate) for f in self.folds]
@@ -297,7 +301,9 @@ class Bench:
         key = -1 if steps is None or steps >= self.steps else steps
         if key not in self._thinned:
             whole = [fold.train for fold in self.folds]
-            self._thinned[key] = whole if key < 0 else [thin(t, key) for t in whole]
+            self._thinned[key] = (
+                whole if key < 0 else [thin(t, key, longest=self._stretch) for t in whole]
+            )
         return self._thinned[key]
 
     def _fits(

@@ -50,6 +50,7 @@ __all__ = [
     "robusts",
     "rules",
     "stretched",
+    "unknowns",
     "variations",
     "with_features",
     "without_features",
@@ -85,6 +86,13 @@ def polynomials(d: int) -> list[ScalarKernel | OperatorKernel]:
         elif degree <= 2:
             found.append(Polynomial(degree, length_scale=length))
     return found
+
+
+def unknowns(kernel: ScalarKernel | OperatorKernel, d: int) -> int | None:
+    """Return the coefficients of each output of a polynomial; None for other kernels."""
+    if isinstance(kernel, (Polynomial, Monomials)):
+        return math.comb(d + kernel.degree, d)
+    return None
 
 
 def mixtures(kernel: ScalarKernel, d: int) -> list[ScalarKernel | OperatorKernel]:

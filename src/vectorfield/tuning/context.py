@@ -27,7 +27,7 @@ from vectorfield.tuning.bench import Bench, ridge_unit
 from vectorfield.tuning.budget import Budget
 from vectorfield.tuning.folds import folds
 from vectorfield.tuning.heldout import levels
-from vectorfield.tuning.judge import Judge, ranked
+from vectorfield.tuning.judge import Judge, best_ridge, ranked
 from vectorfield.tuning.objectives import Windowed
 from vectorfield.tuning.study import Record
 from vectorfield.tuning.survey import survey
@@ -43,6 +43,7 @@ LAWS = (CurlFree, DivergenceFree, Equivariant, Gradient, Hamiltonian, OperatorSc
 SMALL, MEDIUM = 1200, 4000  # steps of the data that a screening and its second round use
 CHEAP = 3000  # steps up to which all folds are used
 HELD, WIDE = 1500, 16  # samples that a screening is judged on, fewer beyond so many coordinates
+STRETCH = 30  # samples of clean trajectories that a screening learns from in one piece
 NEGLIGIBLE = 1e-8  # of the null model's error
 LONGEST = 80  # samples of windows whose starts are estimated
 FEW, MANY = 200, 600  # features in place of exact fits to noisy data: to screen, and at the end
@@ -151,7 +152,7 @@ class Context:
         The plans make one batch: they are judged side by side where there are processes for it.
         """
         groups = self._judged(tasks, stage, steps, done=done, whole=whole)
-        return [min(group, key=lambda t: t.score) if group else None for group in groups]
+        return [best_ridge(group) if group else None for group in groups]
 
     def _judged(
         self,
@@ -244,6 +245,7 @@ class Context:
             self.facts.unit,
             estimate=estimate,
             most=most,
+            stretch=None if self.noisy else STRETCH,
             data=self.train,
         )
 

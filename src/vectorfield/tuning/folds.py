@@ -90,16 +90,22 @@ def blocks(trajectories: Trajectories, count: int) -> Trajectories:
     return Trajectories.from_arrays(xs, ts, ids=ids, feature_names=trajectories.feature_names)
 
 
-def thin(trajectories: Trajectories, steps: int, random_state: int = 0) -> Trajectories:
+def thin(
+    trajectories: Trajectories, steps: int, random_state: int = 0, *, longest: int | None = None
+) -> Trajectories:
     """Return some trajectories, drawn at random, with about that many steps in all.
 
-    Where one trajectory has more, stretches of it are drawn.
+    Where one trajectory has more, stretches of it are drawn. With ``longest`` the draw is from
+    stretches of about so many samples: few samples of all trajectories see more of the states than
+    all of a few.
     """
     total = int((trajectories.lengths - 1).sum())
     if total <= steps:
         return trajectories
-    longest = int(trajectories.lengths.max())
-    if longest > steps / 4:
+    size = int(trajectories.lengths.max())
+    if longest is not None and size >= 2 * longest:
+        trajectories = blocks(trajectories, -(-len(trajectories.states) // longest))
+    elif size > steps / 4:
         trajectories = blocks(trajectories, -(-4 * total // steps))
     order = np.random.default_rng(random_state).permutation(len(trajectories))
     until = np.cumsum(trajectories.lengths[order] - 1)
