@@ -27,10 +27,9 @@ from vectorfield.smoothing import Smoother
 from vectorfield.tables import states_from_frame
 from vectorfield.trajectories import Trajectories, as_trajectories
 from vectorfield.tuning import Search, Searcher
+from vectorfield.tuning.final import RAISES, fit_chosen
 
 __all__ = ["MOCK"]
-
-RAISES = 6  # times ten
 
 
 class MOCK(BaseEstimator):  # type: ignore[misc]
@@ -161,7 +160,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             SearchWarning: (a warning) nothing was clearly better than the null model on held-out
                 trajectories; the fit is that of the best plan none the less.
             SolveError: the linear system could not be solved; the message gives the condition and
-                the remedy, its ``solution`` the figures.
+                the remedy, its ``solution`` the figures. After a search that chose the ridge larger
+                ridges are tried first, and ``report_.notes`` says which was taken.
         """
         plan, search = self._plan(), self.searcher
         trajectories = as_trajectories(x, t)
@@ -172,13 +172,16 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 "validation trajectories are for a search, and here nothing is left to choose: "
                 "leave kernel or ridge out, pass search=vf.Search(), or leave validation out"
             )
-        if search is not None:
-            held = None if validation is None else _as_validation(validation)
-            self.report_ = search(plan, self._left_open(), trajectories, held)
-            plan = self.report_.best.plan
-            if not self.report_.beats_null:
-                warnings.warn(self.report_.verdict, SearchWarning, stacklevel=2)
-        fitted = self._fitted(plan, trajectories)
+        try:
+            if search is None:
+                fitted = plan.fit(trajectories)
+            else:
+                plan, fitted = self._searched(search, trajectories, validation)
+        except SolveError as error:
+            self.solution_ = error.solution
+            raise
+        if search is not None and not self.report_.beats_null:
+            warnings.warn(self.report_.verdict, SearchWarning, stacklevel=2)
         self.field_ = fitted.field
         self.solution_ = fitted.regression.solution
         if self.solution_.status is Status.ILL_CONDITIONED and search is None:
@@ -263,24 +266,15 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, current.replace(**changes))
         return self
 
-    def _fitted(self, plan: Plan, trajectories: Trajectories) -> Fitted:
-        """Fit the plan; a ridge that a search chose is raised until the system can be solved.
-
-        That of all data is closer to singular than those of the folds were.
-        """
-        left = RAISES if self.search is not None and self.ridge is None else 0
-        while True:
-            try:
-                fitted = plan.fit(trajectories)
-            except SolveError as error:
-                if left == 0 or plan.ridge is None:
-                    self.solution_ = error.solution
-                    raise
-                left -= 1
-                plan = replace(plan, ridge=10.0 * plan.ridge)
-                self.report_ = self.report_.with_ridge(plan)
-            else:
-                return fitted
+    def _searched(
+        self, search: Searcher, trajectories: Trajectories, validation: Any
+    ) -> tuple[Plan, Fitted]:
+        """Choose a plan and fit it; a ridge that was left open is raised until that succeeds."""
+        held = None if validation is None else _as_validation(validation)
+        self.report_ = search(self._plan(), self._left_open(), trajectories, held)
+        raises = RAISES if self.ridge is None else 0
+        self.report_, fitted = fit_chosen(self.report_, trajectories, raises=raises)
+        return self.report_.best.plan, fitted
 
     def _keep_states(self, fitted: Fitted, trajectories: Trajectories) -> None:
         """Keep what smoother and refinement say of the states; forget that of an older fit."""
