@@ -3,12 +3,13 @@
 >>> import numpy as np, vectorfield as vf
 >>> t = np.linspace(0.0, 5.0, 51)
 >>> xs = [a * np.stack([np.cos(t), -np.sin(t)], axis=1) for a in (0.5, 1.0, 1.5)]
->>> model = vf.MOCK(ridge=1e-9).fit(xs, t)
+>>> model = vf.MOCK(vf.kernels.Gaussian(2.0), 1e-9).fit(xs, t)
 >>> model.predict(np.array([[1.0, 0.0]])).round(2)
 array([[ 0., -1.]])
 """
 
 from vectorfield import (
+    blend,
     datasets,
     kernels,
     linalg,
@@ -16,6 +17,7 @@ from vectorfield import (
     occupation,
     prior,
     robust,
+    shooting,
     smoothing,
     systems,
     tables,
@@ -32,12 +34,13 @@ from vectorfield._errors import (
     VectorFieldError,
 )
 from vectorfield._progress import progress
+from vectorfield.blend import Blend
 from vectorfield.compression import compress
 from vectorfield.field import VectorField, load
 from vectorfield.mock import MOCK
 from vectorfield.plan import Plan
 from vectorfield.robust import Huber
-from vectorfield.shooting import Shooting
+from vectorfield.shooting import Rollouts, Shooting
 from vectorfield.simulate import Outcome, Simulation, rollout, simulate
 from vectorfield.smoothing import SplineSmoother, noise_level
 from vectorfield.tables import read_splits, read_trajectories, write_splits, write_trajectories
@@ -48,6 +51,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MOCK",
+    "Blend",
     "DataError",
     "Huber",
     "MissingExtraError",
@@ -55,6 +59,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "Report",
+    "Rollouts",
     "Search",
     "SearchWarning",
     "Shooting",
@@ -69,6 +74,7 @@ __all__ = [
     "Trajectory",
     "VectorField",
     "VectorFieldError",
+    "blend",
     "compress",
     "datasets",
     "kernels",
@@ -83,6 +89,7 @@ __all__ = [
     "read_trajectories",
     "robust",
     "rollout",
+    "shooting",
     "simulate",
     "smoothing",
     "systems",

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from vectorfield import _backend
 from vectorfield._errors import DataError, SearchWarning, SolveError, SolveWarning
 from vectorfield._intake import is_frame
+from vectorfield.blend import Blend
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel
 from vectorfield.linalg import Solver, Status
 from vectorfield.metrics import evaluate
@@ -21,7 +22,7 @@ from vectorfield.occupation import Noise, Rule, Trapezoid, White
 from vectorfield.plan import Fitted, Plan
 from vectorfield.prior import Prior
 from vectorfield.robust import Huber
-from vectorfield.shooting import Shooting
+from vectorfield.shooting import Refined, Refinement
 from vectorfield.simulate import rollout, simulate
 from vectorfield.smoothing import Smoother
 from vectorfield.tables import states_from_frame
@@ -63,11 +64,16 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             g = f - f0 is fitted to y - L f0, and what the kernel guarantees holds for g.
         robust: `Huber` for data with outliers; all observations count in full by default.
         refine: `Shooting` for noisy snapshots: the fit goes on with whole windows of the
-            trajectories, whose states are estimated along; for kernels with features.
+            trajectories, whose states are estimated along; for kernels with features. `Rollouts`
+            for long steps and measured data: the errors of simulations from the samples are
+            lowered.
         search: how what is left out is chosen. None is `Search` where kernel or ridge is left
             out, and no search where both are given; a `Search` chooses all that is None in any
             case; False takes the defaults named here.
         smoother: `SplineSmoother` to fit to smoothed states; none by default.
+        blend: `Blend` of other plans, whose fields are mixed in with given weights; none by
+            default. Fitted attributes besides the field and its residuals are those of the
+            model's own part.
 
     Attributes:
         field_: the learned `VectorField`.
@@ -77,7 +83,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         rkhs_norm_: |f|, with a prior |g|, in the kernel's space (in standardised coordinates).
         residuals_: y - L f, (N, d), in the units of the data.
         observation_weights_: (N,) those of the `Huber` fit, 1 for observations taken in full.
-        smoothed_, noise_: with ``smoother`` or ``refine`` the states without their noise
+        smoothed_, noise_: with ``smoother`` or `Shooting` the states without their noise
             (`Trajectories`) and its standard deviation (d,).
         refined_: with ``refine``, how that went.
         report_: after a search, what was tried and chosen (`Report`).
@@ -108,8 +114,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         solver: Solver | None = None,
         prior: Prior | None = None,
         robust: Huber | None = None,
-        refine: Shooting | None = None,
+        refine: Refinement | None = None,
         smoother: Smoother | None = None,
+        blend: Blend | None = None,
         search: Searcher | bool | None = None,
     ) -> None:
         self.kernel = kernel
@@ -122,6 +129,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         self.robust = robust
         self.refine = refine
         self.smoother = smoother
+        self.blend = blend
         self.search = search
 
     @property
@@ -164,6 +172,11 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 ridges are tried first, and ``report_.notes`` says which was taken.
         """
         plan, search = self._plan(), self.searcher
+        if search is not None and self.blend is not None:
+            raise ValueError(
+                "a search finds the blend itself: give kernel and ridge, pass search=False, or "
+                "leave blend out"
+            )
         trajectories = as_trajectories(x, t)
         for name in ("field_", "report_"):  # a fit that fails leaves none, not that of older data
             self.__dict__.pop(name, None)
@@ -184,8 +197,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             warnings.warn(self.report_.verdict, SearchWarning, stacklevel=2)
         self.field_ = fitted.field
         self.solution_ = fitted.regression.solution
-        if self.solution_.status is Status.ILL_CONDITIONED and search is None:
-            warnings.warn(self.solution_.detail, SolveWarning, stacklevel=2)  # else it was judged
+        for solution in (part.regression.solution for part in (fitted, *fitted.others)):
+            if solution.status is Status.ILL_CONDITIONED and search is None:  # else judged
+                warnings.warn(solution.detail, SolveWarning, stacklevel=2)
         self.plan_ = plan
         self.kernel_, self.ridge_ = fitted.kernel, fitted.ridge
         self.rkhs_norm_ = fitted.norm
@@ -285,12 +299,15 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             self.smoothed_, self.noise_ = smoothed.trajectories, smoothed.noise
         if refined is not None:
             self.refined_ = refined
+        if isinstance(refined, Refined):
             states = refined.states * field.scale + field.shift
             self.smoothed_ = replace(trajectories, states=states)
             self.noise_ = refined.noise * field.scale
 
     def _left_open(self) -> frozenset[str]:
-        names = ("kernel", "ridge", "rule", "noise", "prior", "smoother", "refine", "robust")
+        names = (
+            "kernel", "ridge", "rule", "noise", "prior", "smoother", "refine", "robust", "blend",
+        )  # fmt: skip
         return frozenset(name for name in names if getattr(self, name) is None)
 
     def _plan(self) -> Plan:

@@ -278,7 +278,7 @@ def test_the_same_twice():
 def test_kernels_without_features_are_refused():
     with pytest.raises(vf.DataError, match=r"Shooting needs a kernel with features.*Nystrom"):
         vf.MOCK(Gaussian(1.0), 1e-6, refine=vf.Shooting()).fit(swings(2, 5))
-    with pytest.raises(TypeError, match="refine must be a Shooting"):
+    with pytest.raises(TypeError, match="refine must be a Refinement"):
         vf.MOCK(Monomials(1), 1e-6, refine="yes").fit(swings(2, 5))
     for wrong in ({"samples": 1}, {"iterations": 0}, {"tolerance": 0.0}):
         with pytest.raises(ValueError, match="must be"):

@@ -190,3 +190,16 @@ def test_data_that_do_not_move_have_the_score_of_the_null_model():
     for objective in (LeftOut(), MarginalLikelihood()):
         (trial,) = bench(still, objective).judge(vf.Plan(Gaussian(1.0)), [1e-2], "x")
         assert trial.score in (0.0, 1.0, pytest.approx(0.0, abs=1e-7))
+
+
+@pytest.mark.parametrize("objective", [LeftOut(), MarginalLikelihood()], ids=repr)
+def test_a_study_keeps_the_trials_of_closed_forms_too(objective, tmp_path):
+    pytest.importorskip("optuna")
+    data, _ = orbits(6, 12)
+    search = Search(objective, study=vf.tuning.Study(tmp_path / "trials.db"))
+    model = vf.MOCK(Monomials(1), 1e-4, noise=White(), search=search)
+    first, again = (model.fit(data).report_ for _ in range(2))
+    assert [t.score for t in first.trials] == [t.score for t in again.trials]
+    assert [t.seconds for t in first.trials] == [t.seconds for t in again.trials]  # not judged
+    assert first.best.plan == again.best.plan
+    assert first.best.ratios == again.best.ratios

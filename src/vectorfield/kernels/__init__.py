@@ -15,6 +15,7 @@ from vectorfield.kernels.groups import (
     SignedPermutations,
 )
 from vectorfield.kernels.matrix_features import GradientFeatures, HamiltonianFeatures
+from vectorfield.kernels.mixture import MixedKernel, Mixture
 from vectorfield.kernels.monomials import MonomialMap, Monomials
 from vectorfield.kernels.nystrom import Nystrom, NystromMap
 from vectorfield.kernels.operators import (
@@ -56,6 +57,8 @@ __all__ = [
     "Laplace",
     "Linear",
     "Matern",
+    "MixedKernel",
+    "Mixture",
     "MonomialMap",
     "Monomials",
     "Nystrom",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from vectorfield import _backend
 from vectorfield.kernels.codec import decode, encode
 from vectorfield.kernels.features import ExplicitKernel, FeatureMap, read_only
 from vectorfield.kernels.operators import Evaluator, ImplicitKernel, OperatorKernel
@@ -23,6 +25,9 @@ class Expansion(ABC):
     What a regression gives, a field shifts and scales, and a model file keeps: ``describe``
     returns all of it as JSON values and arrays, `restore` takes it back.
     """
+
+    format: ClassVar[int] = 1
+    """The earliest format of model files that has it."""
 
     kernel: OperatorKernel
 
@@ -53,6 +58,11 @@ class Expansion(ABC):
 
     @property
     @abstractmethod
+    def norm(self) -> float:
+        """|g| in the kernel's space."""
+
+    @property
+    @abstractmethod
     def extent(self) -> str:
         """What it is made of, in two words: for representations."""
 
@@ -80,6 +90,13 @@ class KernelExpansion(Expansion):
     def like(self) -> Any:
         """The nodes."""
         return self.nodes
+
+    @property
+    def norm(self) -> float:
+        """|g|, by |g|^2 = sum_p c_p . g(z_p). Cost O(Q^2 d)."""
+        xp = _backend.namespace(self.coefficients)
+        squared = float(xp.sum(self.coefficients * self(self.nodes)))
+        return math.sqrt(max(squared, 0.0))
 
     @property
     def extent(self) -> str:
@@ -161,6 +178,12 @@ class FeatureExpansion(Expansion):
     def like(self) -> Any:
         """The coefficients."""
         return self.coefficients
+
+    @property
+    def norm(self) -> float:
+        """|g| = |c|."""
+        xp = _backend.namespace(self.coefficients)
+        return math.sqrt(float(xp.sum(self.coefficients**2)))
 
     @property
     def extent(self) -> str:

@@ -24,7 +24,7 @@ from vectorfield.tuning.searcher import Searcher
 from vectorfield.tuning.study import Record, Study
 from vectorfield.tuning.survey import survey
 from vectorfield.tuning.tasks import Task
-from vectorfield.tuning.trials import Report, Trial
+from vectorfield.tuning.trials import Report, Trial, beats_null, verdict
 
 __all__ = ["BayesianSearch"]
 
@@ -133,12 +133,14 @@ class BayesianSearch(Searcher):
         chosen = min(range(len(plans)), key=lambda k: judge.trials[k].score)
         reported = self.objective.reported(bench, judge.trials[chosen])
         best = replace(reported, plan=plans[chosen])
+        null, null_spread = bench.null()
         return Report(
             best=best,
             runner_up=None,
             trials=tuple(judge.trials),
             lengths=bench.lengths,
-            null=tuple(bench.null().tolist()),
+            null=tuple(null.tolist()),
+            null_spread=tuple(null_spread.tolist()),
             noise=facts.noise,
             folds=len(splits),
             seconds=judge.budget.seconds,
@@ -188,13 +190,8 @@ class BayesianSearch(Searcher):
 
     def _notes(self, best: Trial, space: _Space, judge: Judge) -> list[str]:
         notes = []
-        if not best.ok:
-            notes.append("no plan could be fitted; " + best.status)
-        elif best.score + (0.0 if math.isnan(best.spread) else best.spread) >= 1.0:
-            notes.append(
-                "nothing is clearly better than the null model, x(t) = x(0): the data do not show "
-                "a field"
-            )
+        if not beats_null(best):
+            notes.append(verdict(best))
         notes += [
             f"the best {name} lies at the end of its range: widen {name}s"
             for name in space.at_the_end(best.plan)

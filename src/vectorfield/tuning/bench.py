@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,12 @@ import numpy as np
 
 from vectorfield._errors import SolveError
 from vectorfield.plan import Plan, Prepared
+from vectorfield.shooting import Rollouts, Shooting
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.compact import compacted
 from vectorfield.tuning.fingerprint import fingerprint
 from vectorfield.tuning.folds import Fold, thin
-from vectorfield.tuning.heldout import HeldOut
+from vectorfield.tuning.heldout import FEWEST, HeldOut
 from vectorfield.tuning.trials import Trial
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ class Bench:
     ) -> None:
         self.data = folds[0].train if data is None else data
         self.folds, self.objective, self.lengths = list(folds), objective, lengths
-        self.d = self.folds[0].train.d
+        self.d, self.unit = self.folds[0].train.d, unit
         self._identity = (self.folds, self.data, objective, lengths, unit, estimate, most)
         share = max(1, most // len(self.folds))
         self._small = [HeldOut(thin(f.held, share), lengths, unit, estimate) for f in self.folds]
@@ -83,11 +85,30 @@ class Bench:
         """What tells this bench from others: the data, who is held out, and how it is judged."""
         return fingerprint(self._identity)
 
-    def null(self) -> np.ndarray:
-        """Return the mean null error of a window of each level."""
-        totals = np.concatenate([h.null() for h in self._whole], axis=1).sum(axis=1)
-        counts = [sum(len(h.levels[j].windows) for h in self._whole) for j in range(len(totals))]
-        return np.asarray(totals / np.asarray(counts))
+    def null(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean null error of a window of each level, and its standard error.
+
+        The latter by the jackknife over trajectories; NaN for a single one.
+        """
+        totals = np.concatenate([h.null() for h in self._whole], axis=1)
+        counts = np.concatenate([h.counts() for h in self._whole], axis=1)
+        mean = totals.sum(axis=1) / counts.sum(axis=1)
+        number = totals.shape[1]
+        if number < 2:
+            return mean, np.full(len(mean), np.nan)
+        rest = counts.sum(axis=1, keepdims=True) - counts
+        with np.errstate(all="ignore"):  # 0 / 0 where one trajectory has all windows of a length
+            left = (totals.sum(axis=1, keepdims=True) - totals) / rest
+        spread = np.sqrt((number - 1) * left.var(axis=1))
+        return mean, spread
+
+    def held_out(self, *, whole: bool) -> list[HeldOut]:
+        """Return what each fold holds out: all of it, or as much as a screening follows."""
+        return self._whole if whole else self._small
+
+    def null_errors(self, *, whole: bool) -> np.ndarray:
+        """Return the sums of the null model's Err, (levels, trajectories), as trials have them."""
+        return np.concatenate([held.null() for held in self.held_out(whole=whole)], axis=1)
 
     def judge(self, plan: Plan, levels: Sequence[float], stage: str, **options: Any) -> list[Trial]:
         """Return a trial of the plan for each ridge level, as the objective judges.
@@ -118,28 +139,93 @@ class Bench:
         followed on the next. Calls do not know of each other: the same arguments give the same
         trials.
         """
+        return self._follow(
+            [(plan, level) for level in levels],
+            lambda prepared: self._fits(prepared, levels, evidence),
+            stage,
+            score,
+            steps=steps,
+            whole=whole,
+            substeps=substeps,
+        )
+
+    def follow_path(
+        self,
+        plan: Plan,
+        level: float,
+        iterations: Sequence[int],
+        stage: str,
+        score: Callable[[np.ndarray, np.ndarray], tuple[float, float]],
+        *,
+        steps: int | None = None,
+        whole: bool = False,
+        substeps: int = 1,
+    ) -> list[Trial]:
+        """Fit a plan with `Rollouts`, and return a trial for each of these numbers of iterations.
+
+        Each fold takes one run of the most; otherwise as `follow`.
+        """
+        refine = plan.refine
+        if not isinstance(refine, Rollouts):
+            raise TypeError(f"plan.refine must be Rollouts, got {refine!r}")
+
+        def fits(prepared: Prepared) -> list[tuple[Any, float]]:
+            regression = prepared.problem.solve(level * ridge_unit(prepared))
+            if regression.expansion is None or not regression.solution.status.ok:
+                return [(regression.solution.status.name, level)] * len(iterations)
+            path = refine.path(
+                regression.expansion, prepared.scaled, prepared.known, iterations=iterations
+            )
+            return [(expansion, level) for expansion in path]
+
+        return self._follow(
+            [(replace(plan, refine=refine.replace(iterations=k)), level) for k in iterations],
+            fits,
+            stage,
+            score,
+            steps=steps,
+            whole=whole,
+            substeps=substeps,
+            together=FEWEST,  # no more than go on to the longest windows
+        )
+
+    def _follow(
+        self,
+        variants: Sequence[tuple[Plan, float]],
+        fits_of: Callable[[Prepared], list[tuple[Any, float]]],
+        stage: str,
+        score: Callable[[np.ndarray, np.ndarray], tuple[float, float]],
+        *,
+        steps: int | None,
+        whole: bool,
+        substeps: int,
+        together: int | None = None,
+    ) -> list[Trial]:
+        """Follow the fields of variants of one plan, whose fits are made together."""
         began = perf_counter()
-        held = self._whole if whole else self._small
+        held = self.held_out(whole=whole)
         columns: list[np.ndarray] = []
+        levels = [level for _, level in variants]
         status = ["ok"] * len(levels)
         used = list(levels)
         observations = []
         settled = substeps
         for number, (train, judge) in enumerate(zip(self.train(steps), held, strict=True)):
             try:
-                prepared = plan.prepare(train)
+                prepared = variants[0][0].prepare(train)
                 if not whole:
                     prepared = compacted(prepared)
-                fits = self._fits(prepared, levels, evidence)
+                fits = fits_of(prepared)
                 good = [
                     j
                     for j, (field, _) in enumerate(fits)
                     if not isinstance(field, str) and all(np.isfinite(c[j]).all() for c in columns)
                 ]
                 found = np.full((len(levels), len(self.lengths), judge.count), np.inf)
-                if good:
-                    found[good], needed = judge.errors(
-                        [fits[j][0] for j in good],
+                for begin in range(0, len(good), together or max(1, len(good))):
+                    some = good[begin : begin + together] if together else good
+                    found[some], needed = judge.errors(
+                        [fits[j][0] for j in some],
                         prepared.shift,
                         prepared.scale,
                         prepared.known,
@@ -155,10 +241,10 @@ class Bench:
                 if isinstance(expansion, str):
                     status[j] = expansion
             columns.append(found)
-        null = np.concatenate([h.null() for h in held], axis=1)
+        null = self.null_errors(whole=whole)
         seconds = (perf_counter() - began) / len(levels)
         trials = []
-        for j in range(len(levels)):
+        for j, (plan, level) in enumerate(variants):
             errors, value, spread = None, float("inf"), float("nan")
             ratios = (float("inf"),) * len(self.lengths)
             if status[j] == "ok":
@@ -172,8 +258,8 @@ class Bench:
             trials.append(
                 Trial(
                     plan=plan,
-                    level=levels[j],
-                    refined_level=None if plan.refine is None else used[j],
+                    level=level,
+                    refined_level=used[j] if isinstance(plan.refine, Shooting) else None,
                     stage=stage,
                     observations=size,
                     score=value,
@@ -193,7 +279,7 @@ class Bench:
             Trial(
                 plan=plan,
                 level=level,
-                refined_level=None if plan.refine is None else level,
+                refined_level=level if isinstance(plan.refine, Shooting) else None,
                 stage=stage,
                 observations=0,
                 score=float("inf"),

@@ -97,9 +97,12 @@ def mixtures(kernel: ScalarKernel, d: int) -> list[ScalarKernel | OperatorKernel
 
 
 def stretched(
-    kernel: ScalarKernel | OperatorKernel, factor: float
+    kernel: ScalarKernel | OperatorKernel, factor: float | tuple[float, ...]
 ) -> ScalarKernel | OperatorKernel:
-    """Return the kernel with every length scale of a local part times ``factor``."""
+    """Return the kernel with every length scale of a local part times ``factor``.
+
+    With a factor for each coordinate there are as many length scales.
+    """
     if isinstance(kernel, (Polynomial, Linear, Monomials)):
         return kernel
     changes: dict[str, object] = {}
@@ -107,7 +110,7 @@ def stretched(
         if isinstance(value, (ScalarKernel, OperatorKernel)):
             changes[name] = stretched(value, factor)
         elif name == LOCAL and value is not None:
-            scaled = factor * np.asarray(value, dtype=float)
+            scaled = np.asarray(factor) * np.asarray(value, dtype=float)
             changes[name] = float(scaled) if scaled.ndim == 0 else tuple(scaled.tolist())
     return kernel.replace(**changes)
 

@@ -22,6 +22,7 @@ from vectorfield.occupation import IncrementRule, Noise
 from vectorfield.plan import Plan, Prepared, as_operator
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.bench import FAILURES, Bench, ridge_unit
+from vectorfield.tuning.compact import compacted
 from vectorfield.tuning.folds import blocks, thin
 from vectorfield.tuning.objectives import Objective, Windowed, jackknifed
 from vectorfield.tuning.trials import Trial
@@ -86,6 +87,8 @@ class FitItself(Objective):
         try:
             prepared = plan.prepare(self._data(bench, plan, options.get("steps")))
             size = len(prepared.occupations)
+            if not options.get("whole"):
+                prepared = compacted(prepared)
             found = spectrum(prepared.kernel, prepared.occupations, covariance=prepared.covariance)
             ridges = [level * ridge_unit(prepared) for level in levels]
             good = [j for j, ridge in enumerate(ridges) if found.resolves(ridge)]

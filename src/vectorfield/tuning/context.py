@@ -204,7 +204,7 @@ class Context:
             return trial.plan
         unit = ridge_unit(trial.plan.prepare(self.train))
         plan = replace(trial.plan, ridge=trial.level * unit)
-        if plan.refine is None or trial.refined_level is None:
+        if plan.refine is None or trial.refined_level is None:  # it has no ridge of the fit's kind
             return plan
         return replace(plan, refine=plan.refine.replace(ridge=trial.refined_level * unit))
 

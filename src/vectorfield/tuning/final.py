@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vectorfield._errors import SolveError
-from vectorfield.plan import Fitted
+from vectorfield.plan import Fitted, Plan
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.trials import Report
 
@@ -41,4 +41,12 @@ def fit_chosen(
             if raises == 0 or plan.ridge is None:
                 raise
             raises -= 1
-            report = report.with_ridge(replace(plan, ridge=10.0 * plan.ridge))
+            report = report.with_ridge(_raised(plan))
+
+
+def _raised(plan: Plan) -> Plan:
+    """Return the plan with ten times the ridge, its own and that of each plan of its blend."""
+    blend = plan.blend
+    if blend is not None:
+        blend = replace(blend, plans=tuple(_raised(other) for other in blend.plans))
+    return replace(plan, ridge=None if plan.ridge is None else 10.0 * plan.ridge, blend=blend)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from vectorfield.smoothing import SplineSmoother
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.bundle import Bundle
 
-__all__ = ["Errors", "HeldOut", "Level", "levels"]
+__all__ = ["FEWEST", "Errors", "HeldOut", "Level", "levels"]
 
 FINEST = 16
 SETTLED = 0.05  # the share of an error that the integrator may have in it
@@ -93,33 +94,35 @@ class HeldOut:
 
     def errors(
         self,
-        expansions: list[Expansion],
+        expansions: Sequence[Expansion | Flow],
         shift: np.ndarray,
         scale: np.ndarray,
         drift: Flow | None = None,
         *,
         substeps: int = 1,
+        halve: bool = True,
     ) -> Errors:
         """Return the sums of Err over the windows of each trajectory.
 
         The fields are in the coordinates (x - shift) / scale. Paths are followed in ``substeps``
         steps to a step of the data, twice as many until the best field's errors do not change. Of
-        many fields, half go on to the next level each time; the others' errors there are infinite.
+        many fields, half go on to the next level each time, unless ``halve`` is false; the others'
+        errors there are infinite.
         """
         found = np.full((len(expansions), len(self.levels), self.count), np.inf)
         alive = np.arange(len(expansions))
         way = Way(shift, scale, drift, substeps)
         placed = np.zeros(len(expansions))
         for j, level in enumerate(self.levels):
-            chosen = [expansions[r] for r in alive]
+            chosen = [expansions[r] for r in alive.tolist()]
             found[alive, j], way = self._settled(level, chosen, way)
             placed += np.log(np.maximum(found[:, j].sum(axis=1), 1e-300))
-            keep = max(FEWEST, -(-len(alive) // 2))
+            keep = max(FEWEST, -(-len(alive) // 2)) if halve else len(alive)
             alive = alive[np.argsort(placed[alive], kind="stable")[:keep]]
         return Errors(found, way.substeps)
 
     def _settled(
-        self, level: Level, expansions: list[Expansion], way: Way
+        self, level: Level, expansions: Sequence[Expansion | Flow], way: Way
     ) -> tuple[np.ndarray, Way]:
         found = self._measure(level, expansions, way)
         while way.substeps < FINEST:
@@ -134,11 +137,17 @@ class HeldOut:
             found = self._measure(level, expansions, way)
         return found, way
 
+    def counts(self) -> np.ndarray:
+        """Return how many windows there are of each, (levels, trajectories)."""
+        return np.stack([np.bincount(k.owner, minlength=self.count) for k in self.levels])
+
     def null(self) -> np.ndarray:
         """Return the same of the model that stands still, (levels, trajectories)."""
         return np.stack([self._by_owner(level, level.null[None])[0] for level in self.levels])
 
-    def _measure(self, level: Level, expansions: list[Expansion], way: Way) -> np.ndarray:
+    def _measure(
+        self, level: Level, expansions: Sequence[Expansion | Flow], way: Way
+    ) -> np.ndarray:
         """Return the errors of one level, (R, trajectories)."""
         bundle, count, windows = Bundle(expansions, way.drift), len(expansions), level.windows
         observed = (windows.observed - way.shift) / way.scale
@@ -154,7 +163,7 @@ class HeldOut:
         return self._by_owner(level, np.minimum(errors, CAP * self._worst(level)))
 
     def _estimated(
-        self, expansions: list[Expansion], windows: Windows, guess: np.ndarray, way: Way
+        self, expansions: Sequence[Expansion | Flow], windows: Windows, guess: np.ndarray, way: Way
     ) -> np.ndarray:
         found = []
         weights = np.ones(windows.observed.shape[2])

@@ -82,6 +82,34 @@ class HeldOutErrors(Objective):
         """
         return jackknifed(errors, null, self.weights(len(errors)))
 
+    def gain(self, before: np.ndarray, after: np.ndarray, null: np.ndarray) -> tuple[float, float]:
+        """Return log(score before / score after) and its standard error over trajectories.
+
+        Positive where ``after`` is better. The error is the jackknife's of the difference, with the
+        same trajectory left out of both: what makes a trajectory hard for both fields cancels. It
+        is NaN, than which nothing is larger, for a single trajectory. All are
+        (levels, trajectories).
+
+        Example:
+            >>> import numpy as np
+            >>> null = np.ones((1, 3))
+            >>> hard = np.array([[0.1, 0.2, 0.9]])
+            >>> gain, spread = OneStep().gain(hard, 0.5 * hard, null)
+            >>> round(gain, 3), round(spread, 3)  # half of everything: no doubt
+            (0.693, 0.0)
+        """
+        weights, count = self.weights(len(before)), before.shape[1]
+        total = null.sum(axis=1)
+        whole = [_mean(e.sum(axis=1), total, weights) for e in (before, after)]
+        value = float(np.log(whole[0]) - np.log(whole[1]))
+        if count < 2:
+            return value, float("nan")
+        rest = total[:, None] - null
+        one, other = (
+            _mean(e.sum(axis=1)[:, None] - e, rest, weights[:, None]) for e in (before, after)
+        )
+        return value, _jackknife(np.log(one) - np.log(other))
+
 
 def jackknifed(errors: np.ndarray, null: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """Return prod_j (sum_i errors_ji / sum_i null_ji)^weights_j and its standard error over i.
@@ -95,8 +123,13 @@ def jackknifed(errors: np.ndarray, null: np.ndarray, weights: np.ndarray) -> tup
     if count < 2:
         return value, float("nan")
     left = _mean(total[:, None] - errors, still[:, None] - null, weights[:, None])
-    spread = np.sqrt((count - 1) / count * ((left - left.mean()) ** 2).sum())
-    return value, float(spread)
+    return value, _jackknife(left)
+
+
+def _jackknife(left: np.ndarray) -> float:
+    """Return the standard error of a figure from its values with one trajectory left out."""
+    count = len(left)
+    return float(np.sqrt((count - 1) / count * ((left - left.mean()) ** 2).sum()))
 
 
 def _mean(errors: np.ndarray, null: np.ndarray, weights: np.ndarray) -> np.ndarray:

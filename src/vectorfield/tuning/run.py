@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vectorfield.plan import Plan
+from vectorfield.shooting import Shooting
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.context import Context
 from vectorfield.tuning.stages import STAGES
@@ -39,12 +40,14 @@ def run(
         reported = search.objective.reported(bench, trial)
         return replace(reported, plan=context.with_ridge(trial))
 
+    null, null_spread = bench.null()
     return Report(
         best=settled(chosen),
         runner_up=None if runner is None else settled(runner),
         trials=tuple(context.trials),
         lengths=bench.lengths,
-        null=tuple(bench.null().tolist()),
+        null=tuple(null.tolist()),
+        null_spread=tuple(null_spread.tolist()),
         noise=context.facts.noise,
         folds=len(context.splits),
         seconds=context.judge.budget.seconds,
@@ -56,7 +59,7 @@ def _notes(context: Context, chosen: Trial) -> list[str]:
     notes = []
     if not beats_null(chosen):
         notes.append(verdict(chosen))
-    if chosen.plan.refine is not None and "refine" in context.open:
+    if isinstance(chosen.plan.refine, Shooting) and "refine" in context.open:
         notes.append(
             "snapshots are noisy: these errors are from starts that were estimated on each "
             "window, and have the noise of the samples in them, as the true field's would"

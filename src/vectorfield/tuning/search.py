@@ -25,7 +25,9 @@ class Search(Searcher):
     of a single one. From a base plan the kernel is chosen first, by families, then its length
     scale; the loss, the rule, the prior and the smoothing one after the other; every time for a
     range of ridges at once. The best few go on to more data. Where snapshots are noisy, fits of
-    whole windows follow (`Shooting`), at the ridge of the highest marginal likelihood.
+    whole windows follow (`Shooting`), at the ridge of the highest marginal likelihood. Where errors
+    stay large after one step and over whole trajectories, the best plan is refined on the errors
+    of its rollouts (`Rollouts`), for a number of iterations that is chosen like the rest.
 
     What cannot be fitted or runs away is a trial like others, with its status.
 

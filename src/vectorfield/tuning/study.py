@@ -118,7 +118,7 @@ class Record:
         found = self._stored.get(_key(bench, task, substeps), {})
         if not found or len(found) < next(iter(found.values()))["of"]:
             return None
-        return [_restored(task, found[place]) for place in sorted(found)]
+        return [_restored(task, place, found[place]) for place in sorted(found)]
 
     def keep(self, bench: Bench, task: Task, substeps: int, trials: Sequence[Trial]) -> None:
         """Store the trials of a task."""
@@ -176,13 +176,13 @@ def _described(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _restored(task: Task, stored: dict[str, Any]) -> Trial:
+def _restored(task: Task, place: int, stored: dict[str, Any]) -> Trial:
     errors = stored["errors"]
     if errors is not None:
         values = np.frombuffer(base64.b64decode(errors), dtype="<f8")
         errors = values.astype(np.float64).reshape(stored["shape"])
     return Trial(
-        plan=task.plan,
+        plan=task.plan_of(place),
         level=stored["level"],
         refined_level=stored["refined_level"],
         stage=task.stage,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vectorfield.plan import Plan
 from vectorfield.tuning.bench import Bench
+from vectorfield.tuning.objectives import HeldOutErrors
 from vectorfield.tuning.trials import Trial
 
 __all__ = ["CLEAN", "HIGHEST", "LOWEST", "NOISY", "Task", "carry_out", "near"]
@@ -28,6 +29,7 @@ class Task:
         whole: whether it is judged on all that is held out.
         evidence: whether refinements choose their ridge by marginal likelihood.
         widen: whether the ladder goes on where its end is best.
+        iterations: of a plan's `Rollouts`, each judged for the first level by one run; none else.
     """
 
     plan: Plan
@@ -37,6 +39,14 @@ class Task:
     whole: bool = False
     evidence: bool = False
     widen: bool = True
+    iterations: tuple[int, ...] = ()
+
+    def plan_of(self, place: int) -> Plan:
+        """Return the plan of the trial at that place."""
+        if not self.iterations or self.plan.refine is None:
+            return self.plan
+        refine = self.plan.refine.replace(iterations=self.iterations[place])
+        return replace(self.plan, refine=refine)
 
 
 def carry_out(
@@ -59,6 +69,21 @@ def carry_out(
             substeps=substeps,
         )
 
+    if task.iterations:
+        objective = bench.objective
+        if not isinstance(objective, HeldOutErrors):
+            raise TypeError(f"{objective!r} cannot compare refinements; see Objective.compares")
+        path = bench.follow_path(
+            task.plan,
+            task.levels[0],
+            task.iterations,
+            task.stage,
+            objective.score,
+            steps=task.steps,
+            whole=task.whole,
+            substeps=substeps,
+        )
+        return path, True
     found = judge(task.levels, substeps)
     best = min(found, key=lambda t: t.score)
     ladder = list(task.levels)

@@ -59,7 +59,7 @@ class Report:
     Attributes:
         best: the trial that was chosen.
         runner_up: the best trial of another kernel, loss, prior or refinement; None if there is
-            none at the same stage.
+            none at the same stage. Where a `Blend` was chosen, the best plan by itself.
         trials: all trials, in their order.
         lengths: samples of the windows of each level.
         null: error of the null model for each length, the mean over windows.
@@ -67,6 +67,7 @@ class Report:
         folds: how many.
         seconds: wall time of the search.
         notes: what the user should know.
+        null_spread: standard errors of ``null`` over held-out trajectories.
 
     Example:
         >>> import numpy as np, vectorfield as vf
@@ -86,6 +87,7 @@ class Report:
     folds: int
     seconds: float
     notes: tuple[str, ...] = field(default=())
+    null_spread: tuple[float, ...] = field(default=())
 
     @property
     def skill(self) -> float:
@@ -134,6 +136,7 @@ class Report:
                     "smoother": repr(plan.smoother),
                     "robust": repr(plan.robust),
                     "refine": repr(plan.refine),
+                    "blend": repr(plan.blend),
                     "observations": trial.observations,
                     "seconds": trial.seconds,
                     "status": trial.status,
@@ -149,10 +152,13 @@ class Report:
             "",
         ]
         heads = ["", "score", "+-", *(f"{k} samples" for k in self.lengths)]
-        rows = [["null model", "1", "", *(f"({v:.3g})" for v in self.null)]]
+        spreads = self.null_spread or (float("nan"),) * len(self.null)
+        null = [f"({_with_error(v, e)})" for v, e in zip(self.null, spreads, strict=True)]
+        rows = [["null model", "1", "", *null]]
         named = [("chosen", self.best)]
         if self.runner_up is not None:
-            named.append(("runner-up", self.runner_up))
+            second = "runner-up" if self.best.plan.blend is None else "best single"
+            named.append((second, self.runner_up))
         for name, trial in named:
             shares = [f"{v:.3g}" for v in trial.ratios]
             error = f"{trial.spread:.1g}" if np.isfinite(trial.spread) else ""
@@ -201,4 +207,10 @@ def describe(plan: Plan) -> str:
         value = getattr(plan, name)
         if value is not None:
             parts.append(f"{name}={value!r}")
-    return ", ".join(parts)
+    text = ", ".join(parts)
+    if plan.blend is None:
+        return text
+    members = [f"{plan.blend.own:.3g} of ({text})"]
+    for other, weight in zip(plan.blend.plans, plan.blend.weights, strict=True):
+        members.append(f"{weight:.3g} of ({describe(other)})")
+    return "blend: " + " + ".join(members)

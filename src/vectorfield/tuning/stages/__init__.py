@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from vectorfield.tuning.context import Context
+from vectorfield.tuning.stages.axes import choose_axes
+from vectorfield.tuning.stages.blends import blend
 from vectorfield.tuning.stages.growth import grow
 from vectorfield.tuning.stages.kernels import choose_kernel
 from vectorfield.tuning.stages.outliers import try_robust
 from vectorfield.tuning.stages.parts import vary_parts
 from vectorfield.tuning.stages.rates import choose_rate
+from vectorfield.tuning.stages.rollouts import refine_rollouts
 from vectorfield.tuning.stages.windows import fit_windows
 from vectorfield.tuning.trials import Trial
 
@@ -23,9 +26,12 @@ Stage = Callable[[Context, Sequence[Trial]], list[Trial]]
 
 STAGES: tuple[Stage, ...] = (
     choose_kernel,
+    choose_axes,
     try_robust,
     vary_parts,
     choose_rate,
     grow,
     fit_windows,
+    refine_rollouts,
+    blend,
 )
