@@ -389,6 +389,102 @@ def test_a_fit_close_to_singular_is_kept_with_a_warning(here: Path) -> None:
     assert vf.load("model.vf").info["ridge"] == 1e-17
 
 
+# Searches: what is left out is chosen on held-out trajectories
+
+
+def chosen_by_python(train: vf.Trajectories, validation: vf.Trajectories | None = None) -> Any:
+    """The model that `CHOOSE_RIDGE` asks the program for."""
+    lagrange, white = vf.occupation.Lagrange(4), vf.occupation.White()
+    model = vf.MOCK(vf.kernels.Polynomial(1), rule=lagrange, noise=white)
+    return model.fit(train, validation=validation)
+
+
+CHOOSE_RIDGE = "--kernel polynomial --degree 1 --rule lagrange --noise white".split()
+
+
+def test_what_is_left_out_is_chosen_as_in_python(here: Path) -> None:
+    said = report("fit", "data.csv", "-o", "model.vf", *CHOOSE_RIDGE)
+    model = chosen_by_python(spirals(5))
+    field, plan = vf.load("model.vf"), model.report_.best.plan
+    np.testing.assert_array_equal(field(spirals(2).states), model.predict(spirals(2).states))
+    assert field.info["ridge"] == plan.ridge == model.ridge_
+    assert field.info["rule"] == repr(plan.rule)
+    assert field.info.get("prior") == (None if plan.prior is None else repr(plan.prior))
+    assert field.info.get("smoother") == (None if plan.smoother is None else repr(plan.smoother))
+    assert said["ridge"] == f"{model.ridge_:.6g}"
+    assert said.get("prior") == (None if plan.prior is None else repr(plan.prior))
+    assert said["search"].split(" in ")[0] == f"{len(model.report_.trials)} trials"
+    assert said["held-out score"].startswith(f"{model.report_.best.score:.4g} ")
+    assert float(said["held-out score"].split()[0]) < 1e-3
+
+
+def test_validation_rows_judge_a_search(here: Path) -> None:
+    parts = splits()
+    assert parts.train is not None
+    vf.write_splits(parts, "split.csv")
+    said = report("fit", "split.csv", "-o", "model.vf", *CHOOSE_RIDGE)
+    model = chosen_by_python(parts.train, parts.validation)
+    assert model.report_.folds == 1
+    np.testing.assert_array_equal(
+        vf.load("model.vf")(parts.train.states), model.predict(parts.train.states)
+    )
+    assert said["search"].startswith(f"{len(model.report_.trials)} trials")
+    assert said["held-out score"].startswith(f"{model.report_.best.score:.4g} ")
+    assert float(said["skill"]) > 0.99
+
+
+def test_test_rows_do_not_reach_a_search(here: Path) -> None:
+    files = []
+    for test in (None, spirals(9, seed=7, first=20, offset=50.0)):
+        vf.write_splits(splits(test=test), "split.csv")
+        done("fit", "split.csv", "-o", "model.vf", "--force", *CHOOSE_RIDGE)
+        files.append(Path("model.vf").read_bytes())
+    assert files[0] == files[1]
+
+
+def test_a_search_ends_at_its_time_and_says_so(here: Path) -> None:
+    result = run("fit", "data.csv", "-o", "model.vf", "--max-time", "0.01")
+    assert result.exit_code == 0
+    assert "note: stopped after max_time = 0.01 s" in result.stderr.splitlines()
+    said = dict(line.split("\t") for line in result.stdout.splitlines())
+    assert int(said["search"].split()[0]) >= 1
+    assert vf.load("model.vf").feature_names == ("v", "w")
+
+
+def test_a_search_can_be_asked_for_and_refused(here: Path) -> None:
+    given = [*CHOOSE_RIDGE, "--ridge", "1e-6", "--force"]
+    assert "search" not in report("fit", "data.csv", "-o", "model.vf", *given)
+    for how in (["--search"], ["--max-time", "60"]):
+        said = report("fit", "data.csv", "-o", "model.vf", *given, *how)
+        assert int(said["search"].split()[0]) >= 1
+        assert said["ridge"] == "1e-06"
+    assert "there is no search to end" in refused(
+        *"fit data.csv -o x.vf --max-time 60 --no-search".split(), code=2
+    )
+    assert "max_time" in refused(*"fit data.csv -o x.vf --max-time 0".split(), code=2)
+
+
+def test_nothing_better_than_the_null_model_is_a_warning_said_once(here: Path) -> None:
+    rng = np.random.default_rng(0)
+    walks = [np.cumsum(rng.normal(size=(12, 1)), axis=0) for _ in range(6)]
+    vf.write_trajectories(vf.Trajectories.from_arrays(walks, 1.0), "walks.csv")
+    result = run("fit", "walks.csv", "-o", "model.vf", *CHOOSE_RIDGE)
+    assert result.exit_code == 0
+    said = [line for line in result.stderr.splitlines() if "the null model" in line]
+    assert len(said) == 1
+    assert said[0].startswith("warning: file 'walks.csv': nothing is clearly better")
+    assert Path("model.vf").exists()
+
+
+def test_data_too_short_for_a_search_say_what_to_do(here: Path) -> None:
+    vf.write_trajectories(vf.Trajectories.from_arrays([np.eye(2)], 0.1), "two.csv")
+    said = refused("fit", "two.csv", "-o", "model.vf")
+    assert "2 samples cannot be held out in part" in said
+    assert "pass --no-search" in said
+    assert "give --kernel and --ridge" in said
+    done("fit", "two.csv", "-o", "model.vf", "--no-search")
+
+
 # Simulate
 
 
