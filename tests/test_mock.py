@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -590,3 +591,128 @@ def test_torch_models_pickle_and_save(tmp_path):
     np.testing.assert_allclose(
         loaded(places()), model.predict(places()).numpy(), rtol=0, atol=1e-10
     )
+
+
+# What is left out is chosen on held-out data
+
+NARROW = {"rule": Lagrange(4), "noise": White()}  # with a kernel the ridge alone is open, and prior
+
+
+@pytest.mark.parametrize(
+    ("settings", "searches"),
+    [
+        ({}, True),
+        ({"kernel": Gaussian(1.0)}, True),
+        ({"ridge": 1e-6}, True),
+        ({"kernel": Gaussian(1.0), "ridge": 1e-6}, False),
+        ({"kernel": Gaussian(), "ridge": 1e-6}, False),
+        ({"search": False}, False),
+        ({"kernel": Gaussian(1.0), "ridge": 1e-6, "search": vf.Search()}, True),
+        ({"kernel": Gaussian(1.0), "ridge": 1e-6, "search": True}, True),
+    ],
+)
+def test_a_search_is_made_where_kernel_or_ridge_is_left_out(settings, searches):
+    model = vf.MOCK(**settings)
+    assert model.searcher == (vf.Search() if searches else None)
+    assert model.get_params(deep=False)["search"] == settings.get("search")
+
+
+def test_a_search_of_the_wrong_kind_is_refused():
+    for wrong in ("grid", 3, vf.Search):
+        with pytest.raises(TypeError, match="search must be a Search such as vf.Search"):
+            vf.MOCK(search=wrong).fit(*data(2))
+
+
+def test_what_is_chosen_without_a_word_is_what_search_chooses():
+    xs, ts = data(3)
+    model = vf.MOCK(Polynomial(3), **NARROW).fit(xs, ts)
+    asked = vf.MOCK(Polynomial(3), **NARROW, search=vf.Search()).fit(xs, ts)
+    np.testing.assert_array_equal(model.predict(places()), asked.predict(places()))
+    assert len(model.report_.trials) == len(asked.report_.trials) > 10
+    plan = model.plan_
+    assert plan == model.report_.best.plan == asked.plan_
+    assert (plan.rule, plan.noise) == (NARROW["rule"], NARROW["noise"])
+    assert plan.kernel == Polynomial(3)
+    assert model.ridge_ == plan.ridge
+    assert model.get_params()["ridge"] is None  # the settings are as they were given
+    again = vf.MOCK(**plan.get_params(deep=False), search=False).fit(xs, ts)
+    assert not hasattr(again, "report_")
+    np.testing.assert_array_equal(again.predict(places()), model.predict(places()))
+    plain = vf.MOCK(Polynomial(3), search=False).fit(xs, ts)
+
+    def error(model):
+        return np.abs(model.predict(places()) - spiral(places())).max()
+
+    assert error(model) < 0.5 * error(plain)
+
+
+def test_with_noise_a_search_without_hints_is_far_better_than_the_defaults():
+    rng = np.random.default_rng(3)
+    xs, ts = data(6)
+    noisy = [x + 0.05 * rng.normal(size=x.shape) for x in xs]
+    model = vf.MOCK(Polynomial(3), rule=Trapezoid(), noise=SnapshotNoise()).fit(noisy, ts)
+    plain = vf.MOCK(search=False).fit(noisy, ts)
+    errors = [
+        np.sqrt(np.mean((m.predict(places()) - spiral(places())) ** 2)) for m in (model, plain)
+    ]
+    assert errors[0] < 0.6 * errors[1]
+    np.testing.assert_allclose(model.report_.noise, 0.05, rtol=0.3)
+    assert model.report_.beats_null
+
+
+def test_validation_trajectories_judge_and_are_not_learned_from():
+    xs, ts = data(4)
+    train, held = (xs[:3], ts[:3]), (xs[3:], ts[3:])
+    model = vf.MOCK(Polynomial(3), **NARROW).fit(*train, validation=held)
+    assert model.report_.folds == 1
+    assert len(model.residuals_) == sum(len(t) - 1 for t in ts[:3])
+    trajectories = vf.Trajectories.from_arrays(*held)
+    same = vf.MOCK(Polynomial(3), **NARROW).fit(*train, validation=trajectories)
+    assert same.plan_ == model.plan_
+
+
+@pytest.mark.parametrize("settings", [{"search": False}, {"kernel": Gaussian(1.0), "ridge": 1e-6}])
+def test_validation_with_nothing_to_choose_is_refused(settings):
+    xs, ts = data(3)
+    with pytest.raises(ValueError, match=r"nothing is left to choose.*leave validation out"):
+        vf.MOCK(**settings).fit(xs[:2], ts[:2], validation=(xs[2:], ts[2:]))
+
+
+@pytest.mark.parametrize("x", [[[0.0], [1.0]], [[0.0], [1.0], [3.0]]])
+def test_data_too_short_to_hold_any_out_say_what_to_do(x):
+    with pytest.raises(vf.DataError, match=r"cannot be held out in part; pass search=False"):
+        vf.MOCK().fit(np.array(x), 0.5)
+    for model in (vf.MOCK(search=False), vf.MOCK(Gaussian(1.0), 1e-6)):  # both remedies work
+        assert np.isfinite(model.fit(np.array(x), 0.5).predict([[0.5]])).all()
+
+
+def test_torch_tensors_are_not_searched_on():
+    torch = pytest.importorskip("torch")
+    xs, ts = data(2)
+    with pytest.raises(vf.DataError, match=r"NumPy arrays; pass .* or pass search=False"):
+        vf.MOCK().fit([torch.asarray(x) for x in xs], ts)
+
+
+def test_a_ridge_too_low_for_all_data_is_raised_and_the_report_says_so():
+    """Windows that overlap: the whole system is singular where those of the folds were not."""
+    xs, ts = data(4)
+    settings = {**SETTINGS["windows"], "prior": vf.prior.MeanReverting(1.0)}
+    model = vf.MOCK(**settings | {"search": vf.Search(), "smoother": None}).fit(xs, ts)
+    report, plan = model.report_, model.plan_
+    assert model.solution_.status.ok
+    assert plan == report.best.plan
+    assert plan.ridge == model.ridge_ == model.field_.info["ridge"]
+    assert [note.partition(",")[0] for note in report.notes] == [
+        f"the ridge was raised to {plan.ridge:.3g}"
+    ]
+    with pytest.raises(vf.SolveError):
+        replace(plan, ridge=plan.ridge / 10).fit(vf.Trajectories.from_arrays(xs, ts))
+
+
+def test_a_given_ridge_is_never_raised():
+    x = np.linspace(1.0, 1.001, 60)[:, None]
+    model = vf.MOCK(Gaussian(10.0), 1e-30, standardize=False, search=vf.Search(max_time=1e-3))
+    with pytest.raises(vf.SolveError):
+        model.fit(x, 0.1)
+    assert not model.solution_.status.ok
+    assert not hasattr(model, "field_")
