@@ -399,7 +399,7 @@ def chosen_by_python(train: vf.Trajectories, validation: vf.Trajectories | None 
     return model.fit(train, validation=validation)
 
 
-CHOOSE_RIDGE = "--kernel polynomial --degree 1 --rule lagrange --noise white".split()
+CHOOSE_RIDGE = ["--kernel", "polynomial", "--degree", "1", "--rule", "lagrange", "--noise=white"]
 
 
 def test_what_is_left_out_is_chosen_as_in_python(here: Path) -> None:
@@ -458,10 +458,10 @@ def test_a_search_can_be_asked_for_and_refused(here: Path) -> None:
         said = report("fit", "data.csv", "-o", "model.vf", *given, *how)
         assert int(said["search"].split()[0]) >= 1
         assert said["ridge"] == "1e-06"
-    assert "there is no search to end" in refused(
-        *"fit data.csv -o x.vf --max-time 60 --no-search".split(), code=2
-    )
-    assert "max_time" in refused(*"fit data.csv -o x.vf --max-time 0".split(), code=2)
+    fit = ["fit", "data.csv", "-o", "x.vf"]
+    said = refused(*fit, "--max-time", "60", "--no-search", code=2)
+    assert "there is no search to end" in said
+    assert "max_time" in refused(*fit, "--max-time", "0", code=2)
 
 
 def test_nothing_better_than_the_null_model_is_a_warning_said_once(here: Path) -> None:
