@@ -15,8 +15,8 @@ import numpy as np
 import vectorfield as vf
 
 EXTRAS = (
-    "cupy", "jax", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "rich", "skopt", "torch",
-    "typer",
+    "cupy", "jax", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "pysindy", "rich",
+    "skopt", "torch", "typer",
 )  # fmt: skip
 
 

@@ -50,7 +50,8 @@ def test_fences_say_what_they_hold(page):
 
 def test_the_pages_meant_to_run_are_found():
     found = {str(page.relative_to(ROOT)) for page in PAGES if with_python(page)}
-    names = ("data", "kernels", "method", "priors", "rules", "simulate", "solvers", "tuning")
+    names = ("data", "kernels", "method", "priors", "rivals", "rules", "simulate", "solvers")
+    names += ("tuning",)
     guide = {f"docs/guide/{name}.md" for name in names}
     assert found >= {"README.md", "docs/index.md", "docs/tutorial.md"} | guide
 

@@ -10,6 +10,7 @@ array([[ 0., -1.]])
 
 from vectorfield import (
     blend,
+    comparators,
     datasets,
     kernels,
     linalg,
@@ -75,6 +76,7 @@ __all__ = [
     "VectorField",
     "VectorFieldError",
     "blend",
+    "comparators",
     "compress",
     "datasets",
     "kernels",

@@ -5,10 +5,10 @@ import signal
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import vectorfield as vf
-from vectorfield import _backend
-from vectorfield.kernels import Gaussian, Laplace, Monomials, Polynomial
+from vectorfield.kernels import CurlFree, Gaussian, Laplace, Monomials, Polynomial
 from vectorfield.plan import Plan
 from vectorfield.tuning import Search, Study, Windowed
 from vectorfield.tuning.bench import Bench
@@ -104,6 +104,17 @@ def test_what_a_candidate_raises_is_its_status(orbits, n_jobs):
     assert all(t.ok for answer in answers[::2] for t in answer.trials[:3])
 
 
+@pytest.mark.parametrize("prior", [None, vf.prior.Known(ends)], ids=["ok", "killed"])
+def test_trials_from_other_processes_keep_the_plan_of_each_iteration(orbits, prior):
+    bench, counts = bench_of(orbits(count=4, samples=10)), (0, 2, 4)
+    plan = Plan(Monomials(1), prior=prior, refine=vf.Rollouts(4, starts=2))
+    path = Task(plan, (1e-3,), "test", iterations=counts)
+    tasks = [path, *tasks_of(Gaussian(1.0))]
+    answers = {a.place: a.trials for a in carry_out_all(bench, tasks, 1, Budget(None), n_jobs=2)}
+    assert [t.plan.refine.iterations for t in answers[0]] == list(counts)
+    assert all(t.ok == (prior is None) for t in answers[0])
+
+
 def test_a_process_that_is_killed_costs_its_own_task_alone(orbits):
     bench = bench_of(orbits())
     deadly = Task(Plan(Gaussian(1.0), prior=vf.prior.Known(ends)), (1e-3, 1e-4), "test")
@@ -117,7 +128,7 @@ def test_a_process_that_is_killed_costs_its_own_task_alone(orbits):
         assert [t.score for t in answers[place]] == [t.score for t in alone]
 
 
-def test_small_fits_have_one_thread_of_blas_and_large_ones_all(orbits):
+def test_small_fits_are_told_from_large_ones(orbits):
     bench = bench_of(orbits())
     assert bench.steps == 57
     assert is_light(bench, Task(Plan(Gaussian(1.0)), (1.0,), "test"))
@@ -125,19 +136,26 @@ def test_small_fits_have_one_thread_of_blas_and_large_ones_all(orbits):
     assert wide.steps > 2000
     assert not is_light(wide, Task(Plan(Gaussian(1.0)), (1.0,), "test"))
     assert is_light(wide, Task(Plan(Gaussian(1.0)), (1.0,), "test", steps=1200))
+    assert not is_light(wide, Task(Plan(CurlFree(Gaussian(1.0))), (1.0,), "test", steps=1200))
     assert is_light(wide, Task(Plan(Monomials(2)), (1.0,), "test"))
-    seen = []
+
+
+def test_small_fits_have_one_thread_of_blas_and_large_ones_all(orbits, monkeypatch):
+    bench, seen = bench_of(orbits()), []
 
     def threads(x):
-        seen.append({library.num_threads for library in _backend.machine._blas()})
+        seen.append({info["num_threads"] for info in threadpool_info() if "blas" in info.values()})
         return 0.0 * x
 
     task = Task(Plan(Gaussian(1.0), prior=vf.prior.Known(threads)), (1.0,), "test", widen=False)
-    before = [library.num_threads for library in _backend.machine._blas()]
-    list(carry_out_all(bench, [task], 1, Budget(None)))
-    assert seen
-    assert all(counts == {1} for counts in seen)
-    assert [library.num_threads for library in _backend.machine._blas()] == before
+    with threadpool_limits(2, user_api="blas"):
+        list(carry_out_all(bench, [task], 1, Budget(None)))
+        assert seen
+        assert all(counts == {1} for counts in seen)
+        seen.clear()
+        monkeypatch.setattr("vectorfield.tuning.jobs.EXACT", 10)
+        list(carry_out_all(bench, [task], 1, Budget(None)))
+        assert seen[0] == {2}
 
 
 def test_no_time_is_left_but_the_first_task_is_carried_out(orbits):

@@ -198,7 +198,8 @@ def test_fingerprints_tell_values_apart():
         None, True, 1, 1.0, 1.0 + 1e-16 + 2.3e-16, -0.0, 0.0, "1", b"1", (1,), [1], {1}, {"a": 1},
         np.float32(1.5), np.ones(2), np.ones((2, 1)), np.ones(2, dtype=np.float32), np.arange(2.0),
         plus, minus, functools.partial(plus, by=2.0), functools.partial(plus, by=3.0),
-        scaled(2.0), scaled(3.0), Custom(1.0), Custom(2.0), np.sin, np.cos, len,
+        scaled(2.0), scaled(3.0), Custom(1.0), Custom(2.0), np.sin, np.cos, len, np.sum, np.mean,
+        np.linalg.norm, vf.simulate, vf.rollout,
         Gaussian(1.0), Gaussian(2.0), Monomials(1), Plan(), Plan(Gaussian(3.0)),
         vf.prior.Known(plus), vf.prior.Known(minus), vf.systems.VanDerPol(), vf.systems.Lorenz63(),
         np.array([1, "a"], dtype=object), float("nan"), float("inf"), Custom(1.0).__call__,
@@ -212,6 +213,24 @@ def test_fingerprints_tell_values_apart():
     assert fingerprint(scaled(2.0)) == fingerprint(scaled(2.0))
     with pytest.raises(TypeError, match="cannot be told from others of its kind"):
         fingerprint(np.random.default_rng(0))
+
+
+def test_functions_count_with_what_they_refer_to():
+    def made(number, body="by * x"):
+        names = {"by": number, "np": np, "__name__": "somewhere"}
+        exec(f"def inner(x):\n    return {body}\ndef outer(x):\n    return inner(x)", names)
+        return names["outer"]
+
+    assert fingerprint(made(2.0)) == fingerprint(made(2.0))
+    assert fingerprint(made(2.0)) != fingerprint(made(3.0))
+    assert fingerprint(made(2.0)) != fingerprint(made(2.0, "by + x"))
+    assert fingerprint(made(np.arange(3.0))) != fingerprint(made(np.arange(4.0)))
+    assert fingerprint(made(2.0, "np.sin(x)")) != fingerprint(made(2.0, "np.cos(x)"))
+
+    def again(x, count=3):
+        return x if count == 0 else again(x, count - 1)
+
+    assert fingerprint(again) == fingerprint(again)  # which refers to itself
 
 
 def test_fingerprints_are_those_of_other_processes():

@@ -163,7 +163,9 @@ def rules(even: bool, noisy: bool) -> list[Rule]:
     """
     if noisy:
         return [Trapezoid(), Lagrange(4), Windows(5, stride=2), WeakForm(9, stride=4)]
-    return [Lagrange(4), Lagrange(6), Spline(), Trapezoid()] if even else [Spline(), Trapezoid()]
+    if not even:
+        return [Spline(), Trapezoid()]
+    return [Lagrange(6), Lagrange(8), Lagrange(4), Spline(), Trapezoid()]
 
 
 def noises(noisy: bool, even: bool = True) -> list[Noise]:
@@ -185,8 +187,13 @@ def robusts() -> list[Huber]:
     return [Huber(iterations=10)]
 
 
-def priors(step: float) -> list[Prior]:
-    """Return prior fields, besides zero, for data with that time between samples."""
+def priors(step: float, *, tracked: bool = False) -> list[Prior]:
+    """Return prior fields, besides zero, for data with that time between samples.
+
+    Fields that return to the data are for those that no field tracks.
+    """
+    if tracked:
+        return [LinearPrior()]
     slow, fast = 0.03 / step, 0.3 / step
     reverting = [MeanReverting(rate, width) for width in (None, 0.5, 1.5) for rate in (slow, fast)]
     return [LinearPrior(), *reverting]

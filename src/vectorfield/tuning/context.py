@@ -41,6 +41,8 @@ __all__ = ["FEW", "MANY", "MEDIUM", "SMALL", "Context", "distinct"]
 LAWS = (CurlFree, DivergenceFree, Equivariant, Gradient, Hamiltonian, OperatorScaled, OperatorSum)
 SMALL, MEDIUM = 1200, 4000  # steps of the data that a screening and its second round use
 CHEAP = 3000  # steps up to which all folds are used
+HELD, WIDE = 1500, 16  # samples that a screening is judged on, fewer beyond so many coordinates
+NEGLIGIBLE = 1e-8  # of the null model's error
 LONGEST = 80  # samples of windows whose starts are estimated
 FEW, MANY = 200, 600  # features in place of exact fits to noisy data: to screen, and at the end
 
@@ -104,6 +106,10 @@ class Context:
     def trials(self) -> list[Trial]:
         """All trials so far."""
         return self.judge.trials
+
+    def is_settled(self, trial: Trial) -> bool:
+        """Whether errors are so small that nothing which is left to choose could matter."""
+        return trial.score <= NEGLIGIBLE
 
     def out_of_time(self) -> bool:
         """Whether no further trial should begin."""
@@ -222,6 +228,7 @@ class Context:
             lengths,
             self.facts.unit,
             estimate=estimate,
+            most=round(HELD * min(1.0, WIDE / self.train.d)),
             data=self.train,
         )
 

@@ -15,6 +15,7 @@ import numpy as np
 
 __all__ = ["fingerprint", "library"]
 
+STABLE = ("numpy", "scipy", "vectorfield")  # what their functions refer to is not read
 SIMPLE = (type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis))
 
 
@@ -150,11 +151,11 @@ class _Reader:
 
     def _function(self, value: types.FunctionType) -> None:
         self._say("function", value.__module__, value.__qualname__)
-        if value.__module__.split(".")[0] in ("vectorfield", "numpy", "scipy"):
-            return
         self((value.__defaults__, value.__kwdefaults__, value.__code__))
         for cell in value.__closure__ or ():
             self(cell.cell_contents)
+        if value.__module__.split(".")[0] in STABLE:
+            return
         for name in sorted(_names(value.__code__)):
             if name in value.__globals__:
                 self._say("global", name)
@@ -193,5 +194,5 @@ KINDS: tuple[tuple[Any, Callable[[_Reader, Any], None]], ...] = (  # the first t
     (types.CodeType, _Reader._code),
     (types.ModuleType, _Reader._module),
     (type, _Reader._class),
-    ((types.BuiltinFunctionType, np.ufunc), _Reader._builtin),
+    ((types.BuiltinFunctionType, np.ufunc, type(np.sum)), _Reader._builtin),
 )

@@ -129,9 +129,9 @@ def _elsewhere(work: _Work, orders: Sequence[_Order], count: int) -> Iterator[Do
                 n_jobs=count, return_as="generator_unordered", max_nbytes=None, batch_size=1
             )
         for done in pool(delayed(work.alone)(order) for order in chosen):
-            own = left.pop(done.place).task.plan  # not the copy that came back
+            task = left.pop(done.place).task
             if done.trials:
-                yield done._replace(trials=[replace(t, plan=own) for t in done.trials])
+                yield done._replace(trials=_named(task, done.trials))
 
     try:
         yield from send(orders)
@@ -140,7 +140,12 @@ def _elsewhere(work: _Work, orders: Sequence[_Order], count: int) -> Iterator[Do
             try:
                 yield from send([order])
             except BrokenProcessPool as error:
-                task = order.task
-                reason = f"the process ended: {error}"
-                failed = work.bench.failures(task.plan, task.levels, task.stage, reason)
-                yield Done(order.place, failed, True)
+                task, reason = order.task, f"the process ended: {error}"
+                levels = task.levels[:1] * len(task.iterations) or task.levels
+                failed = work.bench.failures(task.plan, levels, task.stage, reason)
+                yield Done(order.place, _named(task, failed), True)
+
+
+def _named(task: Task, trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials with the task's own plans, not the copies that came back."""
+    return [replace(trial, plan=task.plan_of(place)) for place, trial in enumerate(trials)]

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,8 +23,6 @@ from vectorfield.tuning.tasks import Task
 from vectorfield.tuning.trials import Trial
 
 __all__ = ["Record", "Study"]
-
-PARTS = ("kernel", "rule", "noise", "prior", "smoother", "refine", "robust")
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,11 @@ def _described(trial: Trial) -> dict[str, Any]:
         if errors is None
         else base64.b64encode(errors.astype("<f8").tobytes()).decode(),
         "shape": None if errors is None else list(errors.shape),
-        **{name: repr(getattr(trial.plan, name)) for name in PARTS},
+        **{
+            field.name: repr(getattr(trial.plan, field.name))
+            for field in fields(trial.plan)
+            if field.name != "ridge"  # which has a level
+        },
     }
 
 

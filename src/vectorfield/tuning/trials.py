@@ -11,6 +11,8 @@ from vectorfield.plan import Plan
 
 __all__ = ["Report", "Trial"]
 
+TRACKED = 0.1  # of the null model's Err
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:
@@ -50,6 +52,11 @@ class Trial:
     def ok(self) -> bool:
         """Whether there is a score."""
         return bool(np.isfinite(self.score))
+
+    @property
+    def tracks(self) -> bool:
+        """Whether whole held-out trajectories are followed, to a tenth of the null model's Err."""
+        return self.ratios[-1] <= TRACKED
 
 
 @dataclass(frozen=True, eq=False)

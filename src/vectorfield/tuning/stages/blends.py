@@ -22,6 +22,7 @@ MEMBERS = 4
 NEGLIGIBLE = 1e-4  # of the null model's error: what is left is not the kernel's fault
 SHARE = 0.25  # of the work of the search so far
 EACH, MOST = 5, 60  # combinations a member, at least, and in all, at most
+ESTIMATED = ("windows", "shooting")  # stages that judge from starts that are estimated
 REFINED = 3 * MEDIUM // 2  # steps of the data that fits of windows are judged with
 
 
@@ -36,9 +37,11 @@ def blend(context: Context, best: Sequence[Trial]) -> list[Trial]:
     if first is None or not first.ok or first.score <= NEGLIGIBLE or context.out_of_time():
         return list(best)
     judged = isinstance(context.search.objective, HeldOutErrors)
+    if first.stage == "rollouts":  # refined on rollouts for long: each member would be, again
+        return list(best)
     if not judged or not {"kernel", "blend"} <= context.open:
         return list(best)
-    bench = context.estimated if first.stage in ("windows", "shooting") else context.bench
+    bench = context.estimated if first.stage in ESTIMATED else context.bench
     members = _members(context, first)
     for steps, whole in _sizes(context, first):
         most = _allowance(context, bench, steps, whole=whole)
@@ -67,8 +70,13 @@ def _sizes(context: Context, first: Trial) -> list[tuple[int | None, bool]]:
 
 
 def _allowance(context: Context, bench: Bench, steps: int | None, *, whole: bool) -> int:
-    """Return how many combinations a quarter of the work so far is worth."""
-    done = sum(t.observations for t in context.trials)
+    """Return how many combinations a quarter of the work so far on this bench is worth.
+
+    Where starts are estimated a combination costs far more, and only such trials are counted.
+    """
+    estimated = bench is context.estimated
+    trials = [t for t in context.trials if (t.stage in ESTIMATED) == estimated]
+    done = sum(t.observations for t in trials)
     total = bench.steps if steps is None else min(steps, bench.steps)
     each = total * _windows(bench, whole=whole) / _windows(bench, whole=False)
     return min(MOST, int(SHARE * done / each))

@@ -12,6 +12,8 @@ from vectorfield.tuning.trials import Trial
 
 __all__ = ["grow"]
 
+BEHIND = 3.0  # times the least error: more data do not make up for it
+
 
 def grow(context: Context, best: Sequence[Trial]) -> list[Trial]:
     """Judge the best plans on more data; return them, best first."""
@@ -35,6 +37,7 @@ def grow(context: Context, best: Sequence[Trial]) -> list[Trial]:
         ]
         grown = context.try_all(pairs, f"{steps} steps", steps, done=0.7, whole=whole, final=whole)
         leaders = (distinct(grown) or leaders)[: max(keep, 2)]
+        leaders = [t for t in leaders if t.score <= BEHIND * leaders[0].score]
     if total <= context.small:
         pairs = [(t.plan, context.near(t)) for t in leaders]
         found = context.try_all(pairs, "all", None, done=0.7, whole=True, final=True)

@@ -14,6 +14,8 @@ from vectorfield.tuning.trials import Trial
 
 __all__ = ["choose_kernel"]
 
+CONTENDER = 10.0  # times the least error: a length scale does not make up for more
+
 
 def choose_kernel(context: Context, best: Sequence[Trial]) -> list[Trial]:
     """Judge the kernels to begin with, then length scales and sums of the better ones."""
@@ -24,9 +26,12 @@ def choose_kernel(context: Context, best: Sequence[Trial]) -> list[Trial]:
         steps,
         done=0.2,
     )
+    if not found or context.is_settled(found[0]):
+        return found
     if "kernel" in context.open:
-        local = [t for t in found if candidates.lengths_of(t.plan.kernel)][:2]
-        found += stretch(context, local, steps)
+        local = [t for t in found if candidates.lengths_of(t.plan.kernel)]
+        within = [t for t in local if t.score <= CONTENDER * found[0].score]
+        found += stretch(context, within[:2], steps)
         found = ranked([t] for t in found)
         found += _sums(context, found, steps)
     elif _has_open_length(context):
@@ -48,7 +53,7 @@ def _sums(context: Context, found: Sequence[Trial], steps: int) -> list[Trial]:
     """Judge sums of a polynomial and the best local kernel."""
     best = next((t for t in found if candidates.local_part(t.plan.kernel)), None)
     part = None if best is None else candidates.local_part(best.plan.kernel)
-    if best is None or part is None:
+    if best is None or part is None or best.score > CONTENDER * found[0].score:
         return []
     mixed = [context.by_features(kernel) for kernel in candidates.mixtures(part, context.train.d)]
     plans = [replace(context.plan, kernel=kernel) for kernel in mixed]

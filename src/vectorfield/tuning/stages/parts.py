@@ -25,9 +25,11 @@ def vary_parts(context: Context, best: Sequence[Trial]) -> list[Trial]:
             "rule": list(candidates.rules(context.facts.even, noisy)),
         },
         {"smoother": [None, SplineSmoother()] if noisy else []},
-        {"prior": [None, *candidates.priors(context.facts.step)]},
+        {"prior": [None, *candidates.priors(context.facts.step, tracked=first.tracks)]},
     ]
     for group in groups:
+        if context.is_settled(first):
+            break
         changes = {name: context.comparable(name, values) for name, values in group.items()}
         ladder = context.near(first, 3 if first.plan.robust is None else 1)  # many fits a ridge
         plans = candidates.variations(first.plan, changes)

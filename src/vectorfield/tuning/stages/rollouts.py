@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from vectorfield.plan import Plan
 from vectorfield.shooting import Rollouts
 from vectorfield.tuning import candidates
@@ -50,7 +48,7 @@ def refine_rollouts(context: Context, best: Sequence[Trial]) -> list[Trial]:
     if first.errors.shape != null.shape or plain.errors.shape != null.shape:
         return finalists  # time did not allow the comparison
     gain, spread = objective.gain(plain.errors, first.errors, null)
-    return [first, plain] if gain > (0.0 if np.isnan(spread) else spread) else finalists
+    return [first, plain] if gain > spread else finalists  # NaN: one trajectory shows nothing
 
 
 def _best_refined(context: Context, base: Trial) -> Trial | None:
