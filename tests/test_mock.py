@@ -635,9 +635,8 @@ def test_what_is_chosen_without_a_word_is_what_search_chooses():
     assert plan.kernel == Polynomial(3)
     assert model.ridge_ == plan.ridge
     assert model.get_params()["ridge"] is None  # the settings are as they were given
-    again = vf.MOCK(**plan.get_params(deep=False), search=False).fit(xs, ts)
-    assert not hasattr(again, "report_")
-    np.testing.assert_array_equal(again.predict(places()), model.predict(places()))
+    again = plan.fit(vf.Trajectories.from_arrays(xs, ts)).field
+    np.testing.assert_array_equal(again(places()), model.predict(places()))
     plain = vf.MOCK(Polynomial(3), search=False).fit(xs, ts)
 
     def error(model):
@@ -693,25 +692,35 @@ def test_torch_tensors_are_not_searched_on():
         vf.MOCK().fit([torch.asarray(x) for x in xs], ts)
 
 
+class Reckless(vf.tuning.Searcher):
+    """A search whose ridge is too small by far."""
+
+    def __call__(self, plan, left_open, train, validation=None):
+        report = vf.Search(max_time=0.01)(plan, left_open, train, validation)
+        reckless = replace(report.best.plan, kernel=Gaussian(10.0), ridge=1e-20)
+        return replace(report, best=replace(report.best, plan=reckless))
+
+
 def test_a_ridge_too_low_for_all_data_is_raised_and_the_report_says_so():
-    """Windows that overlap: the whole system is singular where those of the folds were not."""
-    xs, ts = data(4)
-    settings = {**SETTINGS["windows"], "prior": vf.prior.MeanReverting(1.0)}
-    model = vf.MOCK(**settings | {"search": vf.Search(), "smoother": None}).fit(xs, ts)
-    report, plan = model.report_, model.plan_
+    x = np.linspace(1.0, 2.0, 60)[:, None]
+    open_ = {"rule": Trapezoid(), "noise": White(), "prior": vf.prior.MeanReverting(1.0)}
+    model = vf.MOCK(Gaussian(10.0), **open_, search=Reckless()).fit(x, 0.1)
+    ridge, plan = model.ridge_, model.plan_
     assert model.solution_.status.ok
-    assert plan == report.best.plan
-    assert plan.ridge == model.ridge_ == model.field_.info["ridge"]
-    assert [note.partition(",")[0] for note in report.notes] == [
-        f"the ridge was raised to {plan.ridge:.3g}"
-    ]
-    with pytest.raises(vf.SolveError):
-        replace(plan, ridge=plan.ridge / 10).fit(vf.Trajectories.from_arrays(xs, ts))
+    assert math.log10(ridge / 1e-20) == pytest.approx(round(math.log10(ridge / 1e-20)))
+    assert plan == model.report_.best.plan
+    assert plan.ridge == ridge == model.field_.info["ridge"]
+    raised = [note for note in model.report_.notes if "ridge was raised" in note]
+    assert len(raised) == 1
+    assert raised[0].startswith(f"the ridge was raised to {ridge:.3g}, since")
+    assert "the ridge was raised" in str(model.report_)
+    with pytest.raises(vf.SolveError):  # the next smaller one would not have done
+        replace(plan, ridge=ridge / 10).fit(vf.Trajectories.from_arrays([x], 0.1))
 
 
 def test_a_given_ridge_is_never_raised():
-    x = np.linspace(1.0, 1.001, 60)[:, None]
-    model = vf.MOCK(Gaussian(10.0), 1e-30, standardize=False, search=vf.Search(max_time=1e-3))
+    x = np.linspace(1.0, 2.0, 60)[:, None]
+    model = vf.MOCK(Gaussian(10.0), 1e-20, search=Reckless())
     with pytest.raises(vf.SolveError):
         model.fit(x, 0.1)
     assert not model.solution_.status.ok
