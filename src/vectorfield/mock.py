@@ -160,7 +160,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 columns ``trajectory``, ``time`` and the features.
             t: for arrays: the step, one array of times, or a list of them.
             validation: trajectories on which a search judges; a `Trajectories`, a table, or a pair
-                of such states and times. Without any it holds out some of the others.
+                of such states and times. Without any it holds out some of the others. With
+                ``Search(pool=True)`` they are learned from as well, and folds over all are judged.
 
         Raises:
             DataError: the data cannot be used; the message names trajectory, row and remedy.
@@ -185,11 +186,14 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 "validation trajectories are for a search, and here nothing is left to choose: "
                 "leave kernel or ridge out, pass search=vf.Search(), or leave validation out"
             )
+        held = None if validation is None else _as_validation(validation)
+        if search is not None:
+            trajectories, held = search.parts(trajectories, held)
         try:
             if search is None:
                 fitted = plan.fit(trajectories)
             else:
-                plan, fitted = self._searched(search, trajectories, validation)
+                plan, fitted = self._searched(search, trajectories, held)
         except SolveError as error:
             self.solution_ = error.solution
             raise
@@ -281,10 +285,9 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _searched(
-        self, search: Searcher, trajectories: Trajectories, validation: Any
+        self, search: Searcher, trajectories: Trajectories, held: Trajectories | None
     ) -> tuple[Plan, Fitted]:
         """Choose a plan and fit it; a ridge that was left open is raised until that succeeds."""
-        held = None if validation is None else _as_validation(validation)
         self.report_ = search(self._plan(), self._left_open(), trajectories, held)
         raises = RAISES if self.ridge is None else 0
         self.report_, fitted = fit_chosen(self.report_, trajectories, raises=raises)

@@ -28,6 +28,7 @@ from vectorfield.tuning.budget import Budget
 from vectorfield.tuning.folds import folds
 from vectorfield.tuning.heldout import levels
 from vectorfield.tuning.judge import Judge, ranked
+from vectorfield.tuning.objectives import Windowed
 from vectorfield.tuning.study import Record
 from vectorfield.tuning.survey import survey
 from vectorfield.tuning.tasks import CLEAN, NOISY, Task, near
@@ -61,6 +62,7 @@ class Context:
         bench, estimated: judges from first samples, and from starts that are estimated.
         small: steps of the data that a screening uses.
         ladder: ridge levels to begin with.
+        jointly: parts that a stage has chosen together; later ones leave them as they are.
         judge: carries out tasks; has the trials so far and the time.
     """
 
@@ -87,6 +89,8 @@ class Context:
         search.objective.check(plan)
         self.search, self.open, self.train = search, left_open, train
         splits = folds(train, validation, search.folds, search.random_state)
+        self._all_splits = splits
+        self.jointly: frozenset[str] = frozenset()
         if (train.lengths - 1).sum() > CHEAP:
             splits = splits[:1]
         self.splits = splits
@@ -180,6 +184,18 @@ class Context:
             return []
         return [value for value in values if self.search.objective.compares(name, value)]
 
+    def widen(self, held: int) -> None:
+        """Judge on all folds from now on, fitted to all of the data, ``held`` samples held out.
+
+        Of windows of all lengths (`Windowed`) single steps and whole trajectories are left. Scores
+        from before do not compare with those that follow.
+        """
+        self.splits = self._all_splits
+        if isinstance(self.search.objective, Windowed):
+            self.lengths = tuple(sorted({self.lengths[0], self.lengths[-1]}))
+        self.bench = self._bench(estimate=False, most=held)
+        self.small = max(self.small, self.bench.steps)
+
     def near(self, trial: Trial, span: int = 2) -> tuple[float, ...]:
         """Return the ladder around a trial's ridge."""
         return near(trial.level, noisy=self.noisy, span=span)
@@ -218,7 +234,9 @@ class Context:
         ridge = 1.0 if plan.ridge is None else plan.ridge
         return ridge / ridge_unit(plan.prepare(self.bench.train(steps)[0]))
 
-    def _bench(self, estimate: bool) -> Bench:
+    def _bench(self, estimate: bool, most: int | None = None) -> Bench:
+        if most is None:
+            most = round(HELD * min(1.0, WIDE / self.train.d))
         lengths = self.lengths
         if estimate:  # over longer windows a start is hard to find, however good the field
             lengths = tuple(k for k in lengths if k <= LONGEST) or lengths[:1]
@@ -228,7 +246,7 @@ class Context:
             lengths,
             self.facts.unit,
             estimate=estimate,
-            most=round(HELD * min(1.0, WIDE / self.train.d)),
+            most=most,
             data=self.train,
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 from vectorfield._errors import DataError
 from vectorfield.trajectories import Trajectories
 
-__all__ = ["Fold", "blocks", "folds", "thin"]
+__all__ = ["Fold", "blocks", "folds", "pooled", "thin"]
 
 
 class Fold(NamedTuple):
@@ -34,11 +34,7 @@ def folds(
     [(2, 1), (2, 1), (2, 1)]
     """
     if validation is not None:
-        if validation.feature_names != train.feature_names:
-            raise DataError(
-                f"validation has the features {validation.feature_names}, the training data "
-                f"{train.feature_names}; give both the same columns in the same order"
-            )
+        _check_features(train, validation)
         return [Fold(train, validation)]
     pieces = train if len(train) >= 2 * count else blocks(train, 2 * count)
     if len(pieces) < 2:
@@ -50,6 +46,33 @@ def folds(
     parts = [np.sort(part) for part in np.array_split(order, min(count, len(pieces)))]
     everyone = np.arange(len(pieces))
     return [Fold(pieces[np.setdiff1d(everyone, part)], pieces[part]) for part in parts]
+
+
+def pooled(train: Trajectories, validation: Trajectories) -> Trajectories:
+    """Return the trajectories of both parts as one set; they keep their ids if these differ.
+
+    >>> import numpy as np, vectorfield as vf
+    >>> data = vf.Trajectories.from_arrays(np.ones((2, 1)), 1.0)
+    >>> pooled(data, data).ids.tolist()
+    ['train/0', 'validation/0']
+    """
+    _check_features(train, validation)
+    xs, ts = (a + b for a, b in zip(train.to_arrays(), validation.to_arrays(), strict=True))
+    ids = [*train.ids.tolist(), *validation.ids.tolist()]
+    if len({str(name) for name in ids}) < len(ids):
+        parts = (("train", train), ("validation", validation))
+        ids = [f"{part}/{name}" for part, data in parts for name in data.ids.tolist()]
+    if len({type(name) for name in ids}) > 1:
+        ids = [str(name) for name in ids]
+    return Trajectories.from_arrays(xs, ts, ids=ids, feature_names=train.feature_names)
+
+
+def _check_features(train: Trajectories, validation: Trajectories) -> None:
+    if validation.feature_names != train.feature_names:
+        raise DataError(
+            f"validation has the features {validation.feature_names}, the training data "
+            f"{train.feature_names}; give both the same columns in the same order"
+        )
 
 
 def blocks(trajectories: Trajectories, count: int) -> Trajectories:

@@ -15,6 +15,12 @@ __all__ = ["Searcher"]
 class Searcher(Settings, ABC):
     """Settings of a search, which `MOCK` calls with what was left out; see `Search`."""
 
+    def parts(
+        self, train: Trajectories, validation: Trajectories | None
+    ) -> tuple[Trajectories, Trajectories | None]:
+        """Return what is learned from, and what is only judged on if there is any."""
+        return train, validation
+
     @abstractmethod
     def __call__(
         self,

@@ -16,6 +16,7 @@ from vectorfield.tuning.stages.kernels import choose_kernel
 from vectorfield.tuning.stages.outliers import try_robust
 from vectorfield.tuning.stages.parts import vary_parts
 from vectorfield.tuning.stages.rates import choose_rate
+from vectorfield.tuning.stages.reversion import return_to_data
 from vectorfield.tuning.stages.rollouts import refine_rollouts
 from vectorfield.tuning.stages.windows import fit_windows
 from vectorfield.tuning.trials import Trial
@@ -26,6 +27,7 @@ Stage = Callable[[Context, Sequence[Trial]], list[Trial]]
 
 STAGES: tuple[Stage, ...] = (
     choose_kernel,
+    return_to_data,
     choose_axes,
     try_robust,
     vary_parts,

@@ -30,7 +30,11 @@ def vary_parts(context: Context, best: Sequence[Trial]) -> list[Trial]:
     for group in groups:
         if context.is_settled(first):
             break
-        changes = {name: context.comparable(name, values) for name, values in group.items()}
+        changes = {
+            name: context.comparable(name, values)
+            for name, values in group.items()
+            if name not in context.jointly
+        }
         ladder = context.near(first, 3 if first.plan.robust is None else 1)  # many fits a ridge
         plans = candidates.variations(first.plan, changes)
         found = context.try_all(

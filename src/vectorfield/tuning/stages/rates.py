@@ -16,6 +16,8 @@ __all__ = ["choose_rate"]
 def choose_rate(context: Context, best: Sequence[Trial]) -> list[Trial]:
     """Walk to the best rate by factors of 2, where the best plan's prior has an open one."""
     first = best[0]
+    if "prior" in context.jointly:
+        return list(best)
     for factor in (2.0, 0.5):
         while isinstance(first.plan.prior, MeanReverting) and "prior" in context.open:
             prior = candidates.faster(first.plan.prior, factor)

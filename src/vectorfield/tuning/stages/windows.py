@@ -33,7 +33,8 @@ def fit_windows(context: Context, best: Sequence[Trial]) -> list[Trial]:
     if not context.noisy or not {"refine", "noise"} <= context.open:
         return finalists
     robust = finalists[0].plan.robust is not None  # outliers would count in full again
-    if robust or not context.comparable("refine", [Shooting()]):
+    astray = "prior" in context.jointly  # no field follows these data: no window is a path of one
+    if robust or astray or not context.comparable("refine", [Shooting()]):
         return finalists
     d = context.train.d
     count = min(FEATURES, COEFFICIENTS // d, max(20, context.bench.steps // 8))
