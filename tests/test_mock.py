@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def places(n: int = 20) -> np.ndarray:
 
 
 SETTINGS = {
-    "default": {},
+    "default": {"search": False},
     "everything": {
         "kernel": Separable(0.5 * Gaussian(0.8) + Linear(), [[1.0, 0.2], [0.2, 0.7]]),
         "ridge": 1e-6,
@@ -49,7 +50,12 @@ SETTINGS = {
         "solver": Dense("float64"),
     },
     "prior": {"kernel": Gaussian(0.7), "ridge": 1e-5, "prior": vf.prior.LinearPrior()},
-    "windows": {"kernel": Matern(2.5), "rule": Windows(4, Spline(2)), "noise": SnapshotNoise()},
+    "windows": {
+        "kernel": Matern(2.5),
+        "rule": Windows(4, Spline(2)),
+        "noise": SnapshotNoise(),
+        "search": False,
+    },
 }
 
 
@@ -135,7 +141,7 @@ def test_the_constructor_only_stores():
 )
 def test_bad_settings_are_refused_by_fit(settings, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        vf.MOCK(**settings).fit(*data(2))
+        vf.MOCK(**{"search": False, **settings}).fit(*data(2))
 
 
 def test_clone(model):
@@ -320,7 +326,9 @@ def test_times_may_start_anywhere(model):
 
 
 @pytest.mark.parametrize(("time", "state"), [(1e3, 1.0), (1.0, 1e-3), (1e3, 1e-3), (1e-6, 1e9)])
-@pytest.mark.parametrize("settings", [{}, SETTINGS["windows"], {"rule": Spline()}])
+@pytest.mark.parametrize(
+    "settings", [SETTINGS["default"], SETTINGS["windows"], {"rule": Spline(), "search": False}]
+)
 def test_units_do_not_matter_to_the_defaults(settings, time, state):
     """dx/dt in new units is the old one times state / time."""
     xs, ts = data(4)
@@ -383,7 +391,8 @@ def test_one_coordinate():
 
 def test_two_samples():
     for ridge in (None, 1e-6):
-        model = vf.MOCK(Constant(), ridge).fit(np.array([[0.0, 1.0], [1.0, 3.0]]), 0.5)
+        model = vf.MOCK(Constant(), ridge, search=False)
+        model.fit(np.array([[0.0, 1.0], [1.0, 3.0]]), 0.5)
         np.testing.assert_allclose(model.predict([[7.0, 7.0]]), [[2.0, 4.0]], rtol=2e-3)
     assert vf.MOCK(search=False).fit(np.array([[0.0], [1.0]]), 0.5).predict([[0.5]]).shape == (1, 1)
 
@@ -582,3 +591,137 @@ def test_torch_models_pickle_and_save(tmp_path):
     np.testing.assert_allclose(
         loaded(places()), model.predict(places()).numpy(), rtol=0, atol=1e-10
     )
+
+
+# What is left out is chosen on held-out data
+
+NARROW = {"rule": Lagrange(4), "noise": White()}  # with a kernel the ridge alone is open, and prior
+
+
+@pytest.mark.parametrize(
+    ("settings", "searches"),
+    [
+        ({}, True),
+        ({"kernel": Gaussian(1.0)}, True),
+        ({"ridge": 1e-6}, True),
+        ({"kernel": Gaussian(1.0), "ridge": 1e-6}, False),
+        ({"kernel": Gaussian(), "ridge": 1e-6}, False),
+        ({"search": False}, False),
+        ({"kernel": Gaussian(1.0), "ridge": 1e-6, "search": vf.Search()}, True),
+        ({"kernel": Gaussian(1.0), "ridge": 1e-6, "search": True}, True),
+    ],
+)
+def test_a_search_is_made_where_kernel_or_ridge_is_left_out(settings, searches):
+    model = vf.MOCK(**settings)
+    assert model.searcher == (vf.Search() if searches else None)
+    assert model.get_params(deep=False)["search"] == settings.get("search")
+
+
+def test_a_search_of_the_wrong_kind_is_refused():
+    for wrong in ("grid", 3, vf.Search):
+        with pytest.raises(TypeError, match="search must be a Search such as"):
+            vf.MOCK(search=wrong).fit(*data(2))
+
+
+def test_what_is_chosen_without_a_word_is_what_search_chooses():
+    xs, ts = data(3)
+    model = vf.MOCK(Polynomial(3), **NARROW).fit(xs, ts)
+    asked = vf.MOCK(Polynomial(3), **NARROW, search=vf.Search()).fit(xs, ts)
+    np.testing.assert_array_equal(model.predict(places()), asked.predict(places()))
+    assert len(model.report_.trials) == len(asked.report_.trials) > 10
+    plan = model.plan_
+    assert plan == model.report_.best.plan == asked.plan_
+    assert (plan.rule, plan.noise) == (NARROW["rule"], NARROW["noise"])
+    assert plan.kernel == Polynomial(3)
+    assert model.ridge_ == plan.ridge
+    assert model.get_params()["ridge"] is None  # the settings are as they were given
+    again = plan.fit(vf.Trajectories.from_arrays(xs, ts)).field
+    np.testing.assert_array_equal(again(places()), model.predict(places()))
+    plain = vf.MOCK(Polynomial(3), search=False).fit(xs, ts)
+
+    def error(model):
+        return np.abs(model.predict(places()) - spiral(places())).max()
+
+    assert error(model) < 0.5 * error(plain)
+
+
+def test_with_noise_a_search_without_hints_is_far_better_than_the_defaults():
+    rng = np.random.default_rng(3)
+    xs, ts = data(6)
+    noisy = [x + 0.05 * rng.normal(size=x.shape) for x in xs]
+    model = vf.MOCK(Polynomial(3), rule=Trapezoid(), noise=SnapshotNoise()).fit(noisy, ts)
+    plain = vf.MOCK(search=False).fit(noisy, ts)
+    errors = [
+        np.sqrt(np.mean((m.predict(places()) - spiral(places())) ** 2)) for m in (model, plain)
+    ]
+    assert errors[0] < 0.6 * errors[1]
+    np.testing.assert_allclose(model.report_.noise, 0.05, rtol=0.3)
+    assert model.report_.beats_null
+
+
+def test_validation_trajectories_judge_and_are_not_learned_from():
+    xs, ts = data(4)
+    train, held = (xs[:3], ts[:3]), (xs[3:], ts[3:])
+    model = vf.MOCK(Polynomial(3), **NARROW).fit(*train, validation=held)
+    assert model.report_.folds == 1
+    assert len(model.residuals_) == sum(len(t) - 1 for t in ts[:3])
+    trajectories = vf.Trajectories.from_arrays(*held)
+    same = vf.MOCK(Polynomial(3), **NARROW).fit(*train, validation=trajectories)
+    assert same.plan_ == model.plan_
+
+
+@pytest.mark.parametrize("settings", [{"search": False}, {"kernel": Gaussian(1.0), "ridge": 1e-6}])
+def test_validation_with_nothing_to_choose_is_refused(settings):
+    xs, ts = data(3)
+    with pytest.raises(ValueError, match=r"nothing is left to choose.*leave validation out"):
+        vf.MOCK(**settings).fit(xs[:2], ts[:2], validation=(xs[2:], ts[2:]))
+
+
+@pytest.mark.parametrize("x", [[[0.0], [1.0]], [[0.0], [1.0], [3.0]]])
+def test_data_too_short_to_hold_any_out_say_what_to_do(x):
+    with pytest.raises(vf.DataError, match=r"cannot be held out in part; pass search=False"):
+        vf.MOCK().fit(np.array(x), 0.5)
+    for model in (vf.MOCK(search=False), vf.MOCK(Gaussian(1.0), 1e-6)):  # both remedies work
+        assert np.isfinite(model.fit(np.array(x), 0.5).predict([[0.5]])).all()
+
+
+def test_torch_tensors_are_not_searched_on():
+    torch = pytest.importorskip("torch")
+    xs, ts = data(2)
+    with pytest.raises(vf.DataError, match=r"NumPy arrays; pass .* or pass search=False"):
+        vf.MOCK().fit([torch.asarray(x) for x in xs], ts)
+
+
+class Reckless(vf.tuning.Searcher):
+    """A search whose ridge is too small by far."""
+
+    def __call__(self, plan, left_open, train, validation=None):
+        report = vf.Search(max_time=0.01)(plan, left_open, train, validation)
+        reckless = replace(report.best.plan, kernel=Gaussian(10.0), ridge=1e-20)
+        return replace(report, best=replace(report.best, plan=reckless))
+
+
+def test_a_ridge_too_low_for_all_data_is_raised_and_the_report_says_so():
+    x = np.linspace(1.0, 2.0, 60)[:, None]
+    open_ = {"rule": Trapezoid(), "noise": White(), "prior": vf.prior.MeanReverting(1.0)}
+    model = vf.MOCK(Gaussian(10.0), **open_, search=Reckless()).fit(x, 0.1)
+    ridge, plan = model.ridge_, model.plan_
+    assert model.solution_.status.ok
+    assert math.log10(ridge / 1e-20) == pytest.approx(round(math.log10(ridge / 1e-20)))
+    assert plan == model.report_.best.plan
+    assert plan.ridge == ridge == model.field_.info["ridge"]
+    raised = [note for note in model.report_.notes if "ridge was raised" in note]
+    assert len(raised) == 1
+    assert raised[0].startswith(f"the ridge was raised to {ridge:.3g}, since")
+    assert "the ridge was raised" in str(model.report_)
+    with pytest.raises(vf.SolveError):  # the next smaller one would not have done
+        replace(plan, ridge=ridge / 10).fit(vf.Trajectories.from_arrays([x], 0.1))
+
+
+def test_a_given_ridge_is_never_raised():
+    x = np.linspace(1.0, 2.0, 60)[:, None]
+    model = vf.MOCK(Gaussian(10.0), 1e-20, search=Reckless())
+    with pytest.raises(vf.SolveError):
+        model.fit(x, 0.1)
+    assert not model.solution_.status.ok
+    assert not hasattr(model, "field_")

@@ -3,7 +3,7 @@
 >>> import numpy as np, vectorfield as vf
 >>> t = np.linspace(0.0, 5.0, 51)
 >>> xs = [a * np.stack([np.cos(t), -np.sin(t)], axis=1) for a in (0.5, 1.0, 1.5)]
->>> model = vf.MOCK(ridge=1e-9).fit(xs, t)
+>>> model = vf.MOCK(vf.kernels.Gaussian(2.0), 1e-9).fit(xs, t)
 >>> model.predict(np.array([[1.0, 0.0]])).round(2)
 array([[ 0., -1.]])
 """

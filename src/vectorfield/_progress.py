@@ -59,7 +59,7 @@ def progress(stream: Any = None) -> Iterator[None]:
         >>> import sys, numpy as np, vectorfield as vf
         >>> t = np.linspace(0.0, 5.0, 51)
         >>> with vf.progress(stream=sys.stdout):  # no terminal here
-        ...     model = vf.MOCK(ridge=1e-9).fit(np.exp(-t)[:, None], t)
+        ...     model = vf.MOCK(vf.kernels.Gaussian(2.0), 1e-9).fit(np.exp(-t)[:, None], t)
         Gram matrix
         factor
     """

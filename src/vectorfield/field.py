@@ -40,7 +40,8 @@ class VectorField:
     Example:
         >>> import numpy as np, vectorfield as vf
         >>> t = np.linspace(0.0, 3.0, 40)
-        >>> model = vf.MOCK(ridge=1e-10).fit(np.exp(-t)[:, None], t)  # dx/dt = -x
+        >>> decay = np.exp(-t)[:, None]  # dx/dt = -x
+        >>> model = vf.MOCK(vf.kernels.Gaussian(2.0), 1e-10).fit(decay, t)
         >>> model.field_(np.array([[0.5]])).round(3)
         array([[-0.5]])
         >>> model.field_.jacobian(np.array([[0.5]])).round(2)
@@ -187,7 +188,7 @@ def load(path: str | os.PathLike[str]) -> VectorField:
     Example:
         >>> import numpy as np, tempfile, vectorfield as vf
         >>> t = np.linspace(0.0, 3.0, 40)
-        >>> model = vf.MOCK(ridge=1e-10).fit(np.exp(-t)[:, None], t)
+        >>> model = vf.MOCK(vf.kernels.Gaussian(2.0), 1e-10).fit(np.exp(-t)[:, None], t)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model.save(f"{folder}/decay.vf")
         ...     field = vf.load(f"{folder}/decay.vf")

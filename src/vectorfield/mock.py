@@ -28,10 +28,9 @@ from vectorfield.smoothing import Smoother
 from vectorfield.tables import states_from_frame
 from vectorfield.trajectories import Trajectories, as_trajectories
 from vectorfield.tuning import Search, Searcher
+from vectorfield.tuning.final import RAISES, fit_chosen
 
 __all__ = ["MOCK"]
-
-RAISES = 6  # times ten
 
 
 class MOCK(BaseEstimator):  # type: ignore[misc]
@@ -170,7 +169,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             SearchWarning: (a warning) nothing was clearly better than the null model on held-out
                 trajectories; the fit is that of the best plan none the less.
             SolveError: the linear system could not be solved; the message gives the condition and
-                the remedy, its ``solution`` the figures.
+                the remedy, its ``solution`` the figures. After a search that chose the ridge larger
+                ridges are tried first, and ``report_.notes`` says which was taken.
         """
         plan, search = self._plan(), self.searcher
         if search is not None and self.blend is not None:
@@ -186,12 +186,17 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 "validation trajectories are for a search, and here nothing is left to choose: "
                 "leave kernel or ridge out, pass search=vf.Search(), or leave validation out"
             )
+        held = None if validation is None else _as_validation(validation)
         if search is not None:
-            held = None if validation is None else _as_validation(validation)
             trajectories, held = search.parts(trajectories, held)
-            self.report_ = search(plan, self._left_open(), trajectories, held)
-            plan = self.report_.best.plan
-        plan, fitted = self._fitted(plan, trajectories)
+        try:
+            if search is None:
+                fitted = plan.fit(trajectories)
+            else:
+                plan, fitted = self._searched(search, trajectories, held)
+        except SolveError as error:
+            self.solution_ = error.solution
+            raise
         if search is not None and not self.report_.beats_null:
             warnings.warn(self.report_.verdict, SearchWarning, stacklevel=2)
         self.field_ = fitted.field
@@ -279,24 +284,14 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, current.replace(**changes))
         return self
 
-    def _fitted(self, plan: Plan, trajectories: Trajectories) -> tuple[Plan, Fitted]:
-        """Fit the plan; return the one used: a ridge that a search chose is raised where need be.
-
-        The system of all data is closer to singular than those of the folds were.
-        """
-        left = RAISES if self.searcher is not None and self.ridge is None else 0
-        while True:
-            try:
-                fitted = plan.fit(trajectories)
-            except SolveError as error:
-                if left == 0 or plan.ridge is None:
-                    self.solution_ = error.solution
-                    raise
-                left -= 1
-                plan = _raised(plan)
-                self.report_ = self.report_.with_ridge(plan)
-            else:
-                return plan, fitted
+    def _searched(
+        self, search: Searcher, trajectories: Trajectories, held: Trajectories | None
+    ) -> tuple[Plan, Fitted]:
+        """Choose a plan and fit it; a ridge that was left open is raised until that succeeds."""
+        self.report_ = search(self._plan(), self._left_open(), trajectories, held)
+        raises = RAISES if self.ridge is None else 0
+        self.report_, fitted = fit_chosen(self.report_, trajectories, raises=raises)
+        return self.report_.best.plan, fitted
 
     def _keep_states(self, fitted: Fitted, trajectories: Trajectories) -> None:
         """Keep what smoother and refinement say of the states; forget that of an older fit."""
@@ -326,14 +321,6 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             if chosen[name] is None:
                 chosen[name] = value
         return Plan(**chosen)
-
-
-def _raised(plan: Plan) -> Plan:
-    """Return the plan with ten times the ridge, its own and that of each plan of its blend."""
-    blend = plan.blend
-    if blend is not None:
-        blend = replace(blend, plans=tuple(_raised(other) for other in blend.plans))
-    return replace(plan, ridge=None if plan.ridge is None else 10.0 * plan.ridge, blend=blend)
 
 
 def _as_validation(value: Any) -> Trajectories:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from vectorfield._errors import DataError, SolveError, SolveWarning
+from vectorfield._errors import DataError, SearchWarning, SolveError, SolveWarning
 from vectorfield._settings import check_real
 from vectorfield.cli._data import read_data
 from vectorfield.cli._options import (
@@ -197,6 +197,7 @@ def _fit(model: MOCK, train: Trajectories, held: Trajectories | None, data: Path
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SolveWarning)
+            warnings.simplefilter("always", SearchWarning)
             with busy(f"fitting {what}"):
                 model.fit(train, validation=held)
     except SolveError as error:
@@ -251,7 +252,8 @@ def _tried(model: MOCK) -> Rows:
         return []
     report = model.report_
     for note in report.notes:
-        say(f"note: {in_shell_words(note)}")
+        if note != report.verdict:  # which was a warning
+            say(f"note: {in_shell_words(note)}")
     best = report.best
     error = "" if np.isnan(best.spread) else f" +- {best.spread:.1g}"
     return [

@@ -184,7 +184,7 @@ class MeanReverting(Prior):
         >>> import numpy as np, vectorfield as vf
         >>> t = np.linspace(0.0, 3.0, 40)
         >>> prior = vf.prior.MeanReverting(rate=1.0)
-        >>> model = vf.MOCK(vf.kernels.Gaussian(1.0), prior=prior).fit(np.exp(-t)[:, None], t)
+        >>> model = vf.MOCK(vf.kernels.Gaussian(1.0), 1e-6, prior=prior).fit(np.exp(-t)[:, None], t)
         >>> model.predict([[50.0]]).round(1)  # from far away, towards the mean 0.32
         array([[-49.7]])
     """

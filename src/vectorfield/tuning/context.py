@@ -80,7 +80,10 @@ class Context:
         self.judge = Judge(Budget(search.max_time), n_jobs=search.n_jobs, record=record)
         for part in (train, validation):
             if part is not None and not _backend.is_numpy(part.states):
-                raise DataError("Search runs on NumPy arrays; pass the states as such")
+                raise DataError(
+                    "Search runs on NumPy arrays; pass the states as such, or pass search=False "
+                    "for plain defaults, or give kernel and ridge"
+                )
         law = getattr(plan.kernel, "energy", None) is not None
         if "kernel" not in left_open and (law or isinstance(plan.kernel, LAWS)):
             left_open -= {"prior"}  # with one, the law would hold for the learned rest alone

@@ -39,8 +39,8 @@ def folds(
     pieces = train if len(train) >= 2 * count else blocks(train, 2 * count)
     if len(pieces) < 2:
         raise DataError(
-            f"{len(train.states)} samples cannot be held out in part; fix kernel and ridge, or "
-            "give more data"
+            f"{len(train.states)} samples cannot be held out in part; pass search=False for "
+            "plain defaults, give kernel and ridge, or give more data"
         )
     order = np.random.default_rng(random_state).permutation(len(pieces))
     parts = [np.sort(part) for part in np.array_split(order, min(count, len(pieces)))]
