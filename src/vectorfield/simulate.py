@@ -132,10 +132,11 @@ def simulate(
     times, shared = _check_times(t, starts.shape[0])
     tolerance = _check_atol(atol, rtol, field, starts)
     problem = Problem(field, starts, times, rtol, tolerance)
-    if method in EXPLICIT:
-        ended = integrate(problem, method, max_steps)
-    else:
-        ended = integrate_stiff(problem, method, max_steps)
+    with _backend.narrow_blas():  # thousands of small products, one after the other
+        if method in EXPLICIT:
+            ended = integrate(problem, method, max_steps)
+        else:
+            ended = integrate_stiff(problem, method, max_steps)
     outcomes = tuple(Outcome[name] for name in ended.outcomes)
     x: Any = ended.x
     if shared:

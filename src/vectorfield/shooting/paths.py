@@ -101,7 +101,8 @@ def follow(
                 states[:, k + 1] = x
         return states
 
-    return np.concatenate(_backend.run_parallel(run, _batches(len(starts))))
+    with _backend.narrow_blas():  # thousands of small products, one after the other
+        return np.concatenate(_backend.run_parallel(run, _batches(len(starts))))
 
 
 def _moved(
