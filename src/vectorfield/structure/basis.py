@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
-__all__ = ["LEVELS", "Level", "extra_columns"]
+__all__ = ["LEVELS", "Level", "extra_columns", "extra_weights"]
+
+DECAY = 0.5  # of a function's weight with each order: a ridge holds the higher ones down more
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,29 @@ class Level:
 LEVELS = (Level(2, 2, False), Level(5, 3, True), Level(8, 5, True))
 
 
-def extra_columns(level: Level, known: list[np.ndarray], new: np.ndarray) -> np.ndarray:
-    """Return what an input adds to a basis, (q, Q): its own terms, and those with known inputs.
+def extra_columns(
+    level: Level, partners: list[np.ndarray], joined: list[tuple[int, int]], new: np.ndarray
+) -> np.ndarray:
+    """Return what an input adds to a basis, (q, Q): its own terms, and those with its partners.
 
-    ``known`` and ``new`` are the polynomials of the inputs, (order, Q) each.
+    ``partners`` and ``new`` are the polynomials of the inputs, (order, Q) each; ``joined`` the
+    pairs of partners that are partners of each other, of which there are triple products.
     """
     columns = [new[: level.main]]
-    for other in known:
+    for other in partners:
         for a in range(1, level.pair):
             columns.append(other[a - 1] * new[: level.pair - a])
     if level.triple:
-        for one, two in combinations(known, 2):
-            columns.append((one[0] * two[0] * new[0])[None, :])
+        for one, two in joined:
+            columns.append((partners[one][0] * partners[two][0] * new[0])[None, :])
     return np.concatenate(columns)
+
+
+def extra_weights(level: Level, partners: int, joined: int) -> np.ndarray:
+    """Return the weights of what `extra_columns` adds, DECAY^(order - 1)."""
+    orders = list(range(1, level.main + 1))
+    orders += [a + b for a in range(1, level.pair) for b in range(1, level.pair - a + 1)] * partners
+    if level.triple:
+        orders += [3] * joined
+    weights: np.ndarray = DECAY ** (np.array(orders) - 1.0)
+    return weights

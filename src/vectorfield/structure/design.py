@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from vectorfield import _backend
 from vectorfield._errors import DataError
-from vectorfield.occupation import Noise, Rule
+from vectorfield.occupation import Occupations, Rule
+from vectorfield.structure.metric import Metric
 from vectorfield.structure.operator import Operator
 from vectorfield.structure.polynomials import Polynomials
 from vectorfield.trajectories import Trajectories
@@ -36,6 +37,8 @@ class Design:
         targets: (d, S) whitened increments of each output.
         folds: slices of the rows.
         starts: where each group of rows begins, for sums by group.
+        observed, compared: the observations by the two rules.
+        ends: where the rows of each piece end.
     """
 
     states: np.ndarray
@@ -45,6 +48,9 @@ class Design:
     targets: np.ndarray
     folds: tuple[slice, ...]
     starts: np.ndarray
+    observed: Occupations
+    compared: Occupations
+    ends: np.ndarray
 
     @property
     def d(self) -> int:
@@ -63,12 +69,14 @@ class Design:
         *,
         rule: Rule,
         check: Rule,
-        noise: Noise,
         folds: int,
         random_state: int,
         order: int,
     ) -> Design:
-        """Prepare trajectories, of which pieces are folds and groups."""
+        """Prepare trajectories, of which pieces are folds and groups, with the increments' metric.
+
+        Errors of the first models are what is left of the increments: see `Metric`.
+        """
         pieces = cut(trajectories, folds)
         mixed = np.random.default_rng(random_state).permutation(len(pieces))
         pieces = pieces[mixed]
@@ -82,24 +90,36 @@ class Design:
             pieces.ids,
             pieces.feature_names,
         )
-        occupations = rule(scaled)
-        operator = Operator.of(occupations, noise)
-        other = Operator.of(check(scaled), noise)
-        if other.columns != operator.columns:
+        observed, other = rule(scaled), check(scaled)
+        if observed.weights.shape != other.weights.shape:
             raise DataError(f"{rule!r} and {check!r} have other nodes: their errors do not compare")
-        targets = operator.whiten(np.ascontiguousarray(occupations.targets.T))
-        ends = np.concatenate([[0], np.cumsum(np.bincount(occupations.owner))])
-        parts = np.array_split(np.arange(len(pieces)), folds)
-        slices = tuple(slice(int(ends[p[0]]), int(ends[p[-1] + 1])) for p in parts if len(p))
-        each = np.ascontiguousarray(occupations.nodes.T)
+        ends = np.concatenate([[0], np.cumsum(np.bincount(observed.owner))])
+        parts = [p for p in np.array_split(np.arange(len(pieces)), folds) if len(p)]
+        slices = tuple(slice(int(ends[p[0]]), int(ends[p[-1] + 1])) for p in parts)
+        each = np.ascontiguousarray(observed.nodes.T)
+        targets = np.ascontiguousarray(observed.targets.T)
+        metric = Metric.of(targets, observed.durations, ends)
         return cls(
             each,
             Polynomials.of(each, order),
-            operator,
-            other,
+            Operator.of(observed),
+            Operator.of(other),
             targets,
             slices,
             _group_starts(ends, slices),
+            observed,
+            other,
+            ends,
+        ).in_metric(metric)
+
+    def in_metric(self, metric: Metric) -> Design:
+        """Return the same data with other errors."""
+        operator = Operator.of(self.observed, metric)
+        return replace(
+            self,
+            operator=operator,
+            check=Operator.of(self.compared, metric),
+            targets=operator.whiten(np.ascontiguousarray(self.observed.targets.T)),
         )
 
     def sums(self, squares: np.ndarray) -> np.ndarray:

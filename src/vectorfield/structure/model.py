@@ -7,12 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from vectorfield.structure.basis import LEVELS, extra_columns
+from vectorfield.structure.basis import LEVELS, extra_columns, extra_weights
 from vectorfield.structure.design import Design
 
 __all__ = ["Model", "empty", "extend", "fit_on"]
 
-RIDGE = 1e-9  # of the mean diagonal: keeps singular systems solvable and changes nothing else
+RIDGES = (1e-10, 1e-3, 1e-2, 1e-1)  # of the mean diagonal; the least held-out error chooses
+ROUNDING = 1e-12  # of the targets' sum of squares
 MOST = 0.2  # functions for each row of a fit
 
 
@@ -25,6 +26,7 @@ class Model:
         output: i.
         level: index of `LEVELS`.
         inputs: those chosen, in order.
+        links: the inputs that each interacts with, of those before it.
         known: (order, Q) polynomials of each input.
         functions: (q, Q) the basis at the nodes.
         rows: (q, S) A of the basis.
@@ -36,6 +38,7 @@ class Model:
     output: int
     level: int
     inputs: tuple[int, ...]
+    links: tuple[tuple[int, ...], ...]
     known: tuple[np.ndarray, ...]
     functions: np.ndarray
     rows: np.ndarray
@@ -43,21 +46,32 @@ class Model:
     rights: np.ndarray
 
     @cached_property
+    def _solved(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients and held-out errors of the best ridge."""
+        gram, right = self.grams.sum(axis=0), (self.rights.sum(axis=0) - self.rights)[:, :, None]
+        size = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
+        penalty = size * np.eye(len(gram))
+        best = None
+        for ridge in RIDGES:
+            c = np.linalg.solve(gram - self.grams + ridge * penalty, right)[:, :, 0]
+            left = np.array(self.design.targets[self.output])
+            for fold, own in zip(self.design.folds, c, strict=True):
+                left[fold] -= own @ self.rows[:, fold]
+            total = float(left @ left)
+            if best is None or total < best[0]:
+                best = (total, c, left)
+        assert best is not None
+        return best[1], best[2]
+
+    @property
     def coefficients(self) -> np.ndarray:
         """(K, q) those that each fold's rows were held out of."""
-        gram, right = self.grams.sum(axis=0), self.rights.sum(axis=0)
-        systems = gram - self.grams
-        size = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
-        systems += RIDGE * size * np.eye(len(gram))
-        return np.asarray(np.linalg.solve(systems, (right - self.rights)[:, :, None])[:, :, 0])
+        return self._solved[0]
 
-    @cached_property
+    @property
     def errors(self) -> np.ndarray:
         """(S,) what is left of the targets, each by the fit that held it out."""
-        left = np.array(self.design.targets[self.output])
-        for fold, c in zip(self.design.folds, self.coefficients, strict=True):
-            left[fold] -= c @ self.rows[:, fold]
-        return left
+        return self._solved[1]
 
     @cached_property
     def sums(self) -> np.ndarray:
@@ -74,7 +88,8 @@ class Model:
         """What another rule of quadrature would change: gains below it are no evidence."""
         value = self.coefficients.mean(axis=0) @ self.functions
         gap = self.design.check.apply(value[None, :]) - self.design.operator.apply(value[None, :])
-        return float(np.sum(gap * gap))
+        rounding = ROUNDING * float(np.sum(self.design.targets[self.output] ** 2))
+        return max(float(np.sum(gap * gap)), rounding)
 
 
 def empty(design: Design, output: int, level: int) -> Model:
@@ -82,17 +97,29 @@ def empty(design: Design, output: int, level: int) -> Model:
     ones = np.ones((1, design.states.shape[1]))
     rows = design.operator.apply(ones)
     grams, rights = _products(design, output, rows, rows)
-    return Model(design, output, level, (), (), ones, rows, grams, rights)
+    return Model(design, output, level, (), (), (), ones, rows, grams, rights)
 
 
-def extend(model: Model, j: int) -> Model | None:
-    """Return the model with one more input; None where there are too few rows for its basis."""
+def extend(model: Model, j: int, partners: tuple[int, ...] | None = None) -> Model | None:
+    """Return the model with one more input; None where there are too few rows for its basis.
+
+    ``partners`` are the inputs that it interacts with, all by default.
+    """
     design, level = model.design, LEVELS[model.level]
-    count = level.count(len(model.inputs) + 1)
-    if count > MOST * design.rows * (1.0 - 1.0 / len(design.folds)):
+    partners = model.inputs if partners is None else partners
+    at = [model.inputs.index(k) for k in partners]
+    joined = [
+        (a, b)
+        for b in range(len(at))
+        for a in range(b)
+        if partners[a] in model.links[at[b]] or partners[b] in model.links[at[a]]
+    ]
+    weights = extra_weights(level, len(at), len(joined))
+    if len(model.functions) + len(weights) > MOST * design.rows * (1.0 - 1.0 / len(design.folds)):
         return None
     new = design.polynomials(design.states[j], j, max(level.main, level.pair - 1))
-    functions = extra_columns(level, list(model.known), new)
+    functions = extra_columns(level, [model.known[a] for a in at], joined, new)
+    functions *= weights[:, None]
     rows = design.operator.apply(functions)
     own, rights = _products(design, model.output, rows, rows)
     cross, _ = _products(design, model.output, model.rows, rows)
@@ -108,6 +135,7 @@ def extend(model: Model, j: int) -> Model | None:
         model.output,
         model.level,
         (*model.inputs, j),
+        (*model.links, partners),
         (*model.known, new),
         np.concatenate([model.functions, functions]),
         np.concatenate([model.rows, rows]),
@@ -116,13 +144,26 @@ def extend(model: Model, j: int) -> Model | None:
     )
 
 
-def fit_on(design: Design, output: int, level: int, inputs: tuple[int, ...]) -> Model | None:
-    """Return the model of some inputs; None where there are too few rows for its basis."""
+def fit_on(
+    design: Design,
+    output: int,
+    level: int,
+    inputs: tuple[int, ...],
+    links: tuple[tuple[int, ...], ...] | None = None,
+) -> Model | None:
+    """Return the model of some inputs; None where there are too few rows for its basis.
+
+    ``links`` are the partners of each input among those before it, all by default; partners that
+    are no inputs are left out.
+    """
     model: Model | None = empty(design, output, level)
-    for j in inputs:
+    for place, j in enumerate(inputs):
         if model is None:
             return None
-        model = extend(model, j)
+        partners = None
+        if links is not None:
+            partners = tuple(k for k in links[place] if k in model.inputs)
+        model = extend(model, j, partners)
     return model
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from vectorfield.occupation import Noise, Occupations
+from vectorfield.occupation import Occupations
+from vectorfield.structure.metric import Metric
 
 __all__ = ["Operator"]
 
@@ -36,7 +37,7 @@ class Operator:
         >>> import numpy as np, vectorfield as vf
         >>> from vectorfield.structure.operator import Operator
         >>> data = vf.Trajectories.from_arrays([np.ones((3, 1)), np.ones((3, 1))], 0.5)
-        >>> operator = Operator.of(vf.occupation.Trapezoid()(data), vf.occupation.White())
+        >>> operator = Operator.of(vf.occupation.Trapezoid()(data))
         >>> operator.apply(np.ones((1, 6)))
         array([[0.5, 0.5, 0.5, 0.5]])
     """
@@ -46,10 +47,9 @@ class Operator:
     runs: tuple[_Run, ...]
 
     @classmethod
-    def of(cls, occupations: Occupations, noise: Noise) -> Operator:
-        """Return the operator of observations and the metric of their errors."""
-        covariance = noise.covariance(occupations)
-        plain = covariance.nnz == len(occupations) and bool((covariance.diagonal() == 1.0).all())
+    def of(cls, occupations: Occupations, metric: Metric | None = None) -> Operator:
+        """Return the operator of observations and the metric of their errors, Sigma = I if None."""
+        durations = occupations.durations
         rows = np.concatenate([[0], np.cumsum(np.bincount(occupations.owner))])
         nodes = np.concatenate([[0], np.cumsum(np.bincount(occupations.node_owner))])
         runs: list[_Run] = []
@@ -57,7 +57,7 @@ class Operator:
         for i in range(len(rows) - 1):
             r, n = slice(rows[i], rows[i + 1]), slice(nodes[i], nodes[i + 1])
             weights = occupations.weights[r, n].toarray()
-            sigma = None if plain else covariance[r, r].toarray()
+            sigma = None if metric is None else metric.covariance(durations[r])
             if last is not None and _same(last[0], weights) and _same(last[1], sigma):
                 old = runs[-1]
                 runs[-1] = _Run(old.count + 1, old.row, old.node, old.matrix, old.whitener)

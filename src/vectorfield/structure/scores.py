@@ -49,27 +49,34 @@ class Screen:
                 sizes[a, span] = np.einsum("js,js->j", rows, rows)
         return cls(design, values, np.maximum(sizes, 1e-6 * sizes.mean() + 1e-30))
 
-    def __call__(self, models: list[Model]) -> np.ndarray:
-        """Return scores, (models, d): the gain in the sum of squares that a candidate promises.
+    def __call__(self, models: list[Model]) -> tuple[np.ndarray, np.ndarray]:
+        """Return scores and partners, (models, d) each.
 
-        Cost 2 Q d functions for each model and each of 4 + 3 p functions with p inputs.
+        The score is the gain in the sum of squares that a candidate promises, alone and with the
+        known input with which it promises most: its partner, as a place among the inputs. Cost
+        2 Q d for each model and each of 4 + 3 p functions with p inputs.
         """
         errors = np.stack([model.errors for model in models])
         pulled = self.design.operator.adjoint(errors).astype(np.float32)  # (models, Q)
-        scores = np.zeros((len(models), self.design.d))
+        alone = np.zeros((len(models), self.design.d))
         for a in range(MAINS):
-            scores += (pulled @ self.values[a].T) ** 2 / self.sizes[a]
+            alone += (pulled @ self.values[a].T) ** 2 / self.sizes[a]
         typical = float(self.sizes[0].mean())
-        slots = max(len(model.inputs) for model in models)
-        for slot in range(slots):
-            having = [k for k, model in enumerate(models) if len(model.inputs) > slot]
+        together, partners = np.zeros_like(alone), np.zeros(alone.shape, dtype=np.int64)
+        for slot in range(max(len(model.inputs) for model in models)):
+            having = np.array([k for k, m in enumerate(models) if len(m.inputs) > slot])
             chosen = np.array([models[k].inputs[slot] for k in having])
+            value = np.zeros((len(having), self.design.d))
             for of_known, of_new in PRODUCTS:
                 weighted = self.values[of_known - 1, chosen] * pulled[having]
-                scores[having] += (weighted @ self.values[of_new - 1].T) ** 2 / typical
+                value += (weighted @ self.values[of_new - 1].T) ** 2 / typical
+            more = value > together[having]
+            together[having] = np.where(more, value, together[having])
+            partners[having] = np.where(more, slot, partners[having])
+        scores = alone + together
         for k, model in enumerate(models):
             scores[k, list(model.inputs)] = -1.0
-        return scores
+        return scores, partners
 
     def pairs(self, model: Model, most: int) -> list[tuple[int, int]]:
         """Return the pairs of coordinates whose products promise most, neither of them chosen.

@@ -17,6 +17,8 @@ from vectorfield.structure.stopping import improvement, threshold
 __all__ = ["Chosen", "Limits", "select"]
 
 TOGETHER = 64  # outputs whose fits are in memory at once
+CLEAR = 1.645  # standard errors by which a basis of more functions has to be better
+WIDER = 3  # times as many candidates before a search stops
 FAINT = 0.05  # of the best score: candidates below it are not fitted
 SPENT = 2.0  # quadrature errors: held-out errors below cannot be told from them
 
@@ -57,10 +59,10 @@ def select(design: Design, outputs: list[int], limits: Limits) -> list[Chosen]:
         models = _backend.run_parallel(lambda i: _begin(design, i), part)
         active = list(range(len(part)))
         while active:
-            scores = screen([models[k] for k in active])
-            work = list(zip(active, scores, strict=True))
+            scores, partners = screen([models[k] for k in active])
+            work = list(zip(active, scores, partners, strict=True))
             after = _backend.run_parallel(
-                lambda item: _step(models[item[0]], item[1], limits, screen), work
+                lambda item: _step(models[item[0]], item[1], item[2], limits, screen), work
             )
             moved = []
             for k, (model, more) in zip(active, after, strict=True):
@@ -79,27 +81,37 @@ def _begin(design: Design, output: int) -> Model:
     return empty(design, output, 0) if own is None else own
 
 
-def _step(model: Model, scores: np.ndarray, limits: Limits, screen: Screen) -> tuple[Model, bool]:
+def _step(
+    model: Model, scores: np.ndarray, partners: np.ndarray, limits: Limits, screen: Screen
+) -> tuple[Model, bool]:
     """Return the best model one step on, and whether there may be more."""
     if model.total <= SPENT * model.floor:
         return model, False
-    wider = _best(model, _candidates(model, scores, limits))
     tried = model.design.d - len(model.inputs)
+    few = _candidates(model, scores, limits.candidates)
+    wider = _best(model, few, partners)
     richer = None
     if model.level + 1 < len(LEVELS):
-        richer = fit_on(model.design, model.output, model.level + 1, model.inputs)
-    good_wider = wider is not None and _better(model, wider, tried, limits)
-    good_richer = richer is not None and _better(model, richer, 1, limits)
-    if good_richer and richer is not None and (wider is None or richer.total <= wider.total):
-        return richer, True
-    if good_wider and wider is not None:
+        level = model.level + 1
+        richer = fit_on(model.design, model.output, level, model.inputs, model.links)
+    if richer is not None and _better(model, richer, 1, limits):
+        if wider is None or richer.total <= wider.total:
+            return richer, True
+    else:
+        richer = None
+    if wider is not None and _better(model, wider, tried, limits):
         return wider, len(wider.inputs) < limits.most_inputs
-    if good_richer and richer is not None:
+    if richer is not None:
         return richer, True
-    if wider is not None and richer is not None:  # what neither shows alone
-        both = extend(richer, wider.inputs[-1])
-        if both is not None and _better(model, both, tried, limits):
-            return both, len(both.inputs) < limits.most_inputs
+    many = _candidates(model, scores, WIDER * limits.candidates)
+    late = _best(model, many[len(few) :], partners)  # what ranks low
+    if late is not None and _better(model, late, tried, limits):
+        return late, len(late.inputs) < limits.most_inputs
+    for level in range(model.level + 1, len(LEVELS)):  # what only a richer basis shows
+        base = fit_on(model.design, model.output, level, model.inputs, model.links)
+        late = None if base is None else _best(base, few, partners, brief=True)
+        if late is not None and _better(model, late, tried, limits):
+            return late, len(late.inputs) < limits.most_inputs
     if model.design.d <= limits.pairs_up_to:
         pair = _best_pair(model, screen, limits)
         if pair is not None:
@@ -107,21 +119,42 @@ def _step(model: Model, scores: np.ndarray, limits: Limits, screen: Screen) -> t
     return model, False
 
 
-def _candidates(model: Model, scores: np.ndarray, limits: Limits) -> list[int]:
-    order = np.argsort(scores)[::-1][: limits.candidates]
+def _candidates(model: Model, scores: np.ndarray, most: int) -> list[int]:
+    order = np.argsort(scores)[::-1][:most]
     best = float(scores[order[0]])
     return [int(j) for j in order if scores[j] > 0.0 and scores[j] >= FAINT * best]
 
 
-def _best(model: Model, candidates: list[int]) -> Model | None:
-    if len(model.inputs) >= model.design.d:
-        return None
+def _best(
+    model: Model, candidates: list[int], partners: np.ndarray, *, brief: bool = False
+) -> Model | None:
+    """Return the best model with one more input: alone, with its partner, or with all inputs.
+
+    More interactions have to show in held-out errors; ``brief`` tries the partner alone.
+    """
     best = None
     for j in candidates:
-        trial = extend(model, j)
-        if trial is not None and (best is None or trial.total < best.total):
-            best = trial
+        own = None
+        for way in _ways(model, j, partners, brief):
+            trial = extend(model, j, way)
+            if trial is None:
+                continue
+            if own is None or (
+                trial.total < own.total and improvement(own.sums, trial.sums) > CLEAR
+            ):
+                own = trial
+        if own is not None and (best is None or own.total < best.total):
+            best = own
     return best
+
+
+def _ways(model: Model, j: int, partners: np.ndarray, brief: bool) -> list[tuple[int, ...]]:
+    if not model.inputs:
+        return [()]
+    partner = (model.inputs[partners[j]],)
+    if brief:
+        return [partner]
+    return [(), partner] if len(model.inputs) == 1 else [(), partner, model.inputs]
 
 
 def _best_pair(model: Model, screen: Screen, limits: Limits) -> Model | None:
@@ -150,17 +183,12 @@ def _prune(model: Model, limits: Limits) -> Chosen:
     design = model.design
     null = empty(design, model.output, 0).total
     while True:
-        without = [
-            fit_on(design, model.output, model.level, tuple(j for j in model.inputs if j != k))
-            for k in model.inputs
-        ]
+        without = [_without(model, k) for k in model.inputs]
         kept = [m for m in without if m is not None]
         tried = design.d
         needed = np.array(
             [
-                threshold(
-                    limits.level, tried, len(model.functions) - len(m.functions), len(m.sums)
-                )
+                threshold(limits.level, tried, len(model.functions) - len(m.functions), len(m.sums))
                 for m in kept
             ]
         )
@@ -168,6 +196,13 @@ def _prune(model: Model, limits: Limits) -> Chosen:
         above = np.array([m.total - model.total > model.floor for m in kept], dtype=bool)
         loose = np.flatnonzero(~((worth > needed) & above))
         if len(loose) == 0:
-            gains = np.array([m.sums - model.sums for m in kept]).reshape(len(kept), -1)
+            gains = np.array([m.sums - model.sums for m in kept])
+            gains = gains.reshape(len(kept), len(model.sums))
             return Chosen(model, gains, needed, null)
         model = kept[loose[np.argmin(worth[loose])]]
+
+
+def _without(model: Model, k: int) -> Model | None:
+    kept = [(j, links) for j, links in zip(model.inputs, model.links, strict=True) if j != k]
+    inputs, links = tuple(j for j, _ in kept), tuple(other for _, other in kept)
+    return fit_on(model.design, model.output, model.level, inputs, links)

@@ -31,7 +31,7 @@ def threshold(level: float, tried: int, added: int, groups: int) -> float:
     chosen on all the rows, and its held-out errors know that: they fall by about T - 2 q, with a
     standard deviation of 2 sqrt(T) (both in sigma^2: the paired difference of a row is
     2 e delta - delta^2 where the sum of delta^2 is T). So z = (T - 2 q) / (2 sqrt(T)) is what the
-    best of m reaches by luck alone; one standard error is the least that is asked for. The
+    best of m reaches by luck alone; no less is asked for than from a single candidate. The
     quantile is Student's for the number of groups.
 
     >>> from vectorfield.structure.stopping import threshold
@@ -40,5 +40,5 @@ def threshold(level: float, tried: int, added: int, groups: int) -> float:
     """
     worst = float(stats.chi2.isf(level / max(1, tried), added))
     lucky = (worst - 2.0 * added) / (2.0 * math.sqrt(worst))
-    normal = max(1.0, lucky)
+    normal = max(float(stats.norm.isf(level)), lucky)
     return float(stats.t.isf(stats.norm.sf(normal), max(1, groups - 1)))
