@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["LEVELS", "Level", "extra_columns", "extra_weights"]
+__all__ = [
+    "DECAY",
+    "LEVELS",
+    "Level",
+    "extra_columns",
+    "extra_weights",
+    "pair_columns",
+    "pair_orders",
+]
 
 DECAY = 0.5  # of a function's weight with each order: a ridge holds the higher ones down more
 
@@ -48,10 +56,7 @@ def extra_columns(
     ``partners`` and ``new`` are the polynomials of the inputs, (order, Q) each; ``joined`` the
     pairs of partners that are partners of each other, of which there are triple products.
     """
-    columns = [new[: level.main]]
-    for other in partners:
-        for a in range(1, level.pair):
-            columns.append(other[a - 1] * new[: level.pair - a])
+    columns = [new[: level.main]] + [pair_columns(level, other, new) for other in partners]
     if level.triple:
         for one, two in joined:
             columns.append((partners[one][0] * partners[two][0] * new[0])[None, :])
@@ -61,8 +66,18 @@ def extra_columns(
 def extra_weights(level: Level, partners: int, joined: int) -> np.ndarray:
     """Return the weights of what `extra_columns` adds, DECAY^(order - 1)."""
     orders = list(range(1, level.main + 1))
-    orders += [a + b for a in range(1, level.pair) for b in range(1, level.pair - a + 1)] * partners
+    orders += pair_orders(level) * partners
     if level.triple:
         orders += [3] * joined
     weights: np.ndarray = DECAY ** (np.array(orders) - 1.0)
     return weights
+
+
+def pair_columns(level: Level, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """Return the products p_a(x_j) p_b(x_k), (q, Q)."""
+    return np.concatenate([one[a - 1] * two[: level.pair - a] for a in range(1, level.pair)])
+
+
+def pair_orders(level: Level) -> list[int]:
+    """Return a + b of each of them."""
+    return [a + b for a in range(1, level.pair) for b in range(1, level.pair - a + 1)]

@@ -7,10 +7,17 @@ from functools import cached_property
 
 import numpy as np
 
-from vectorfield.structure.basis import LEVELS, extra_columns, extra_weights
+from vectorfield.structure.basis import (
+    DECAY,
+    LEVELS,
+    extra_columns,
+    extra_weights,
+    pair_columns,
+    pair_orders,
+)
 from vectorfield.structure.design import Design
 
-__all__ = ["Model", "empty", "extend", "fit_on"]
+__all__ = ["Model", "empty", "extend", "fit_on", "join", "joint_functions", "unlinked"]
 
 RIDGES = (1e-10, 1e-3, 1e-2, 1e-1)  # of the mean diagonal; the least held-out error chooses
 ROUNDING = 1e-12  # of the targets' sum of squares
@@ -115,31 +122,73 @@ def extend(model: Model, j: int, partners: tuple[int, ...] | None = None) -> Mod
         if partners[a] in model.links[at[b]] or partners[b] in model.links[at[a]]
     ]
     weights = extra_weights(level, len(at), len(joined))
-    if len(model.functions) + len(weights) > MOST * design.rows * (1.0 - 1.0 / len(design.folds)):
+    if len(model.functions) + len(weights) > _most(design):
         return None
     new = design.polynomials(design.states[j], j, max(level.main, level.pair - 1))
     functions = extra_columns(level, [model.known[a] for a in at], joined, new)
-    functions *= weights[:, None]
+    return _appended(
+        model,
+        functions * weights[:, None],
+        (*model.inputs, j),
+        (*model.links, partners),
+        (*model.known, new),
+    )
+
+
+def join(model: Model, a: int, b: int) -> Model | None:
+    """Return the model in which the inputs at places a < b interact, too."""
+    functions = joint_functions(model, a, b)
+    if len(model.functions) + len(functions) > _most(model.design):
+        return None
+    links = list(model.links)
+    links[b] = (*links[b], model.inputs[a])
+    return _appended(model, functions, model.inputs, tuple(links), model.known)
+
+
+def joint_functions(model: Model, a: int, b: int) -> np.ndarray:
+    """Return the products of two inputs, weighted, (q, Q)."""
+    level = LEVELS[model.level]
+    weights = DECAY ** (np.array(pair_orders(level)) - 1.0)
+    return pair_columns(level, model.known[a], model.known[b]) * weights[:, None]
+
+
+def unlinked(model: Model) -> list[tuple[int, int]]:
+    """Return the places a < b of inputs that do not interact."""
+    return [
+        (a, b)
+        for b in range(len(model.inputs))
+        for a in range(b)
+        if model.inputs[a] not in model.links[b]
+    ]
+
+
+def _most(design: Design) -> float:
+    return MOST * design.rows * (1.0 - 1.0 / len(design.folds))
+
+
+def _appended(
+    model: Model,
+    functions: np.ndarray,
+    inputs: tuple[int, ...],
+    links: tuple[tuple[int, ...], ...],
+    known: tuple[np.ndarray, ...],
+) -> Model:
+    design = model.design
     rows = design.operator.apply(functions)
     own, rights = _products(design, model.output, rows, rows)
     cross, _ = _products(design, model.output, model.rows, rows)
-    grams = np.concatenate(
-        [
-            np.concatenate([model.grams, cross], axis=2),
-            np.concatenate([cross.transpose(0, 2, 1), own], axis=2),
-        ],
-        axis=1,
-    )
+    upper = np.concatenate([model.grams, cross], axis=2)
+    lower = np.concatenate([cross.transpose(0, 2, 1), own], axis=2)
     return Model(
         design,
         model.output,
         model.level,
-        (*model.inputs, j),
-        (*model.links, partners),
-        (*model.known, new),
+        inputs,
+        links,
+        known,
         np.concatenate([model.functions, functions]),
         np.concatenate([model.rows, rows]),
-        grams,
+        np.concatenate([upper, lower], axis=1),
         np.concatenate([model.rights, rights], axis=1),
     )
 

@@ -10,7 +10,15 @@ from vectorfield import _backend
 from vectorfield._progress import report
 from vectorfield.structure.basis import LEVELS
 from vectorfield.structure.design import Design
-from vectorfield.structure.model import Model, empty, extend, fit_on
+from vectorfield.structure.model import (
+    Model,
+    empty,
+    extend,
+    fit_on,
+    join,
+    joint_functions,
+    unlinked,
+)
 from vectorfield.structure.scores import Screen
 from vectorfield.structure.stopping import improvement, threshold
 
@@ -18,6 +26,7 @@ __all__ = ["Chosen", "Limits", "select"]
 
 TOGETHER = 64  # outputs whose fits are in memory at once
 CLEAR = 1.645  # standard errors by which a basis of more functions has to be better
+JOINED = 2  # pairs of inputs whose interaction is fitted, of those that promise most
 WIDER = 3  # times as many candidates before a search stops
 FAINT = 0.05  # of the best score: candidates below it are not fitted
 SPENT = 2.0  # quadrature errors: held-out errors below cannot be told from them
@@ -40,13 +49,13 @@ class Chosen:
     Attributes:
         model: the fit on all of them.
         gains: (p, G) by how much held-out errors grow, by group, without each.
-        limits: (p,) the z that each gain had to reach.
+        needed: the z that each gain had to reach.
         null: sum of squared held-out errors of the constant.
     """
 
     model: Model
     gains: np.ndarray
-    limits: np.ndarray
+    needed: float
     null: float
 
 
@@ -87,30 +96,33 @@ def _step(
     """Return the best model one step on, and whether there may be more."""
     if model.total <= SPENT * model.floor:
         return model, False
-    tried = model.design.d - len(model.inputs)
+    open_pairs = unlinked(model)
+    joined = _best_join(model, open_pairs)
+    if joined is not None and _better(model, joined, limits):
+        return joined, True
     few = _candidates(model, scores, limits.candidates)
     wider = _best(model, few, partners)
     richer = None
     if model.level + 1 < len(LEVELS):
         level = model.level + 1
         richer = fit_on(model.design, model.output, level, model.inputs, model.links)
-    if richer is not None and _better(model, richer, 1, limits):
+    if richer is not None and _better(model, richer, limits):
         if wider is None or richer.total <= wider.total:
             return richer, True
     else:
         richer = None
-    if wider is not None and _better(model, wider, tried, limits):
+    if wider is not None and _better(model, wider, limits):
         return wider, len(wider.inputs) < limits.most_inputs
     if richer is not None:
         return richer, True
     many = _candidates(model, scores, WIDER * limits.candidates)
     late = _best(model, many[len(few) :], partners)  # what ranks low
-    if late is not None and _better(model, late, tried, limits):
+    if late is not None and _better(model, late, limits):
         return late, len(late.inputs) < limits.most_inputs
     for level in range(model.level + 1, len(LEVELS)):  # what only a richer basis shows
         base = fit_on(model.design, model.output, level, model.inputs, model.links)
         late = None if base is None else _best(base, few, partners, brief=True)
-        if late is not None and _better(model, late, tried, limits):
+        if late is not None and _better(model, late, limits):
             return late, len(late.inputs) < limits.most_inputs
     if model.design.d <= limits.pairs_up_to:
         pair = _best_pair(model, screen, limits)
@@ -157,6 +169,22 @@ def _ways(model: Model, j: int, partners: np.ndarray, brief: bool) -> list[tuple
     return [(), partner] if len(model.inputs) == 1 else [(), partner, model.inputs]
 
 
+def _best_join(model: Model, places: list[tuple[int, int]]) -> Model | None:
+    """Return the best model in which two of the inputs interact, of those that promise most."""
+    scores = []
+    for a, b in places:
+        rows = model.design.operator.apply(joint_functions(model, a, b))
+        sizes = np.einsum("qs,qs->q", rows, rows)
+        gain = (rows @ model.errors) ** 2 / np.where(sizes > 0, sizes, 1.0)
+        scores.append(float(gain.sum()))
+    best = None
+    for k in np.argsort(scores)[::-1][:JOINED]:
+        trial = join(model, *places[k])
+        if trial is not None and (best is None or trial.total < best.total):
+            best = trial
+    return best
+
+
 def _best_pair(model: Model, screen: Screen, limits: Limits) -> Model | None:
     best = None
     for j, k in screen.pairs(model, limits.candidates):
@@ -164,17 +192,15 @@ def _best_pair(model: Model, screen: Screen, limits: Limits) -> Model | None:
         trial = None if first is None else extend(first, k)
         if trial is not None and (best is None or trial.total < best.total):
             best = trial
-    d = model.design.d
-    if best is not None and _better(model, best, d * (d - 1) // 2, limits):
+    if best is not None and _better(model, best, limits):
         return best
     return None
 
 
-def _better(old: Model, new: Model, tried: int, limits: Limits) -> bool:
+def _better(old: Model, new: Model, limits: Limits) -> bool:
     if not old.total - new.total > new.floor:
         return False
-    added = max(1, len(new.functions) - len(old.functions))
-    needed = threshold(limits.level, tried, added, len(old.sums))
+    needed = threshold(limits.level, 1, len(old.sums))  # strict at the end: see `_prune`
     return improvement(old.sums, new.sums) > needed
 
 
@@ -185,13 +211,7 @@ def _prune(model: Model, limits: Limits) -> Chosen:
     while True:
         without = [_without(model, k) for k in model.inputs]
         kept = [m for m in without if m is not None]
-        tried = design.d
-        needed = np.array(
-            [
-                threshold(limits.level, tried, len(model.functions) - len(m.functions), len(m.sums))
-                for m in kept
-            ]
-        )
+        needed = threshold(limits.level, design.d, len(model.sums))
         worth = np.array([improvement(m.sums, model.sums) for m in kept])
         above = np.array([m.total - model.total > model.floor for m in kept], dtype=bool)
         loose = np.flatnonzero(~((worth > needed) & above))
