@@ -91,9 +91,7 @@ def hill(d: int = 60, inputs: int = 2, seed: int = 0) -> Sparse:
             value[:, i] += strength[i] * np.prod(np.where(activates, share, 1.0 - share), axis=1)
         return value
 
-    return Sparse(
-        f"hill-{d}", edges, lambda r, n: r.uniform(0.0, 2.0, (n, d)), rate, 0.05, 60
-    )
+    return Sparse(f"hill-{d}", edges, lambda r, n: r.uniform(0.0, 2.0, (n, d)), rate, 0.05, 60)
 
 
 def threshold_linear(d: int = 100, inputs: int = 3, seed: int = 0) -> Sparse:

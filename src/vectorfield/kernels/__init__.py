@@ -15,6 +15,7 @@ from vectorfield.kernels.groups import (
     SignedPermutations,
 )
 from vectorfield.kernels.matrix_features import GradientFeatures, HamiltonianFeatures
+from vectorfield.kernels.inputs import inputs_of
 from vectorfield.kernels.monomials import MonomialMap, Monomials
 from vectorfield.kernels.nystrom import Nystrom, NystromMap
 from vectorfield.kernels.operators import (
@@ -28,6 +29,8 @@ from vectorfield.kernels.operators import (
 from vectorfield.kernels.physics import CurlFree, DivergenceFree, Gradient, Hamiltonian
 from vectorfield.kernels.radial import Gaussian, Laplace, Matern, Radial, RationalQuadratic
 from vectorfield.kernels.separable import Separable
+from vectorfield.kernels.sparse import SparseKernel
+from vectorfield.kernels.sparse_features import SparseFeatures, SparseMap
 
 __all__ = [
     "Blocks",
@@ -73,5 +76,9 @@ __all__ = [
     "Scaled",
     "Separable",
     "SignedPermutations",
+    "SparseFeatures",
+    "SparseKernel",
+    "SparseMap",
     "Sum",
+    "inputs_of",
 ]

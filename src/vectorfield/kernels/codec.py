@@ -18,6 +18,8 @@ from vectorfield.kernels.operators import OperatorKernel, OperatorScaled, Operat
 from vectorfield.kernels.physics import CurlFree, DivergenceFree, Gradient, Hamiltonian
 from vectorfield.kernels.radial import Gaussian, Laplace, Matern, RationalQuadratic
 from vectorfield.kernels.separable import Separable
+from vectorfield.kernels.sparse import SparseKernel
+from vectorfield.kernels.sparse_features import SparseFeatures
 
 __all__ = ["decode", "encode"]
 
@@ -53,6 +55,8 @@ _CLASSES: dict[str, type[ScalarKernel] | type[OperatorKernel] | type[Group]] = {
         Scaled,
         Separable,
         SignedPermutations,
+        SparseFeatures,
+        SparseKernel,
         Sum,
     )
 }

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from vectorfield.kernels.codec import decode, encode
 from vectorfield.kernels.features import ExplicitKernel, FeatureMap, read_only
@@ -38,6 +39,10 @@ class Expansion(ABC):
     @abstractmethod
     def jacobian(self, x: Any) -> Any:
         """Return d g_i / d x_j, (n, d) -> (n, d, d)."""
+
+    @abstractmethod
+    def sparse_jacobian(self, x: Any) -> list[sp.csr_array]:
+        """Return the Jacobian at each point, n sparse (d, d) matrices."""
 
     @abstractmethod
     def energy(self, x: Any) -> Any:
@@ -97,6 +102,10 @@ class KernelExpansion(Expansion):
     def jacobian(self, x: Any) -> Any:
         """Return the Jacobian in closed form. Cost O(n Q d^2)."""
         return self._bound.jacobian(x)
+
+    def sparse_jacobian(self, x: Any) -> list[sp.csr_array]:
+        """Return the Jacobian at each point, made sparse from the start by a sparse kernel."""
+        return self._bound.sparse_jacobian(x)
 
     def energy(self, x: Any) -> Any:
         """Return the potential or Hamiltonian of g."""
@@ -178,6 +187,10 @@ class FeatureExpansion(Expansion):
     def jacobian(self, x: Any) -> Any:
         """Return the Jacobian in closed form. Cost O(n q d^2)."""
         return self._bound.jacobian(x)
+
+    def sparse_jacobian(self, x: Any) -> list[sp.csr_array]:
+        """Return the Jacobian at each point, made sparse from the start by sparse features."""
+        return self._bound.sparse_jacobian(x)
 
     def energy(self, x: Any) -> Any:
         """Return the potential or Hamiltonian of g. Cost O(n q d)."""
