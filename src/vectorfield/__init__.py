@@ -39,6 +39,7 @@ from vectorfield.robust import Huber
 from vectorfield.shooting import Shooting
 from vectorfield.simulate import Outcome, Simulation, rollout, simulate
 from vectorfield.smoothing import SplineSmoother, noise_level
+from vectorfield.structure import Dependencies, Structure, discover_structure
 from vectorfield.tables import read_splits, read_trajectories, write_splits, write_trajectories
 from vectorfield.trajectories import Splits, Trajectories, Trajectory
 from vectorfield.tuning import Report, Search
@@ -48,6 +49,7 @@ __version__ = "0.1.0"
 __all__ = [
     "MOCK",
     "DataError",
+    "Dependencies",
     "Huber",
     "MissingExtraError",
     "ModelFileError",
@@ -63,12 +65,14 @@ __all__ = [
     "SolveWarning",
     "SplineSmoother",
     "Splits",
+    "Structure",
     "Trajectories",
     "Trajectory",
     "VectorField",
     "VectorFieldError",
     "compress",
     "datasets",
+    "discover_structure",
     "kernels",
     "linalg",
     "load",

@@ -24,6 +24,7 @@ from vectorfield.robust import Huber
 from vectorfield.shooting import Shooting
 from vectorfield.simulate import rollout, simulate
 from vectorfield.smoothing import Smoother
+from vectorfield.structure import Structure, on_inputs, sparse_plan
 from vectorfield.tables import states_from_frame
 from vectorfield.trajectories import Trajectories, as_trajectories
 from vectorfield.tuning import Search
@@ -61,6 +62,11 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         robust: `Huber` for data with outliers; all observations count in full by default.
         refine: `Shooting` for noisy snapshots: the fit goes on with whole windows of the
             trajectories, whose states are estimated along; for kernels with features.
+        structure: which coordinates each output depends on, for kernels that are put on each
+            output's own inputs (`SparseKernel`, `SparseFeatures`): a (d, d) matrix, dense or SciPy
+            sparse, not zero at [i, j] where f_i depends on x_j; or `Structure`, to have it found,
+            and what is left out of kernel, ridge, rule, noise and smoother chosen for it on
+            held-out increments. Every output depends on all coordinates by default.
         search: `Search`, to have all that is None chosen on held-out trajectories; without it
             what is left out has the defaults named here.
         smoother: `SplineSmoother` to fit to smoothed states; none by default.
@@ -105,6 +111,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         robust: Huber | None = None,
         refine: Shooting | None = None,
         smoother: Smoother | None = None,
+        structure: Any = None,
         search: Search | None = None,
     ) -> None:
         self.kernel = kernel
@@ -117,6 +124,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         self.robust = robust
         self.refine = refine
         self.smoother = smoother
+        self.structure = structure
         self.search = search
 
     def fit(self, x: Any, t: Any = None, *, validation: Any = None) -> Self:
@@ -137,7 +145,11 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         """
         plan = self._plan()
         trajectories = as_trajectories(x, t)
-        for name in ("field_", "report_"):  # a fit that fails leaves none, not that of older data
+        for name in (
+            "field_",
+            "report_",
+            "structure_",
+        ):  # a fit that fails leaves none, not that of older data
             self.__dict__.pop(name, None)
         if self.search is None and validation is not None:
             raise ValueError(
@@ -148,6 +160,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             held = None if validation is None else _as_validation(validation)
             self.report_ = self.search(plan, self._left_open(), trajectories, held)
             plan = self.report_.best.plan
+        if self.structure is not None:
+            plan = self._sparse(plan, trajectories)
         try:
             fitted = plan.fit(trajectories)
         except SolveError as error:
@@ -249,6 +263,19 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             self.smoothed_ = replace(trajectories, states=states)
             self.noise_ = refined.noise * field.scale
 
+    def _sparse(self, plan: Plan, trajectories: Trajectories) -> Plan:
+        """Return the plan with its kernel on each output's inputs, found or given."""
+        if self.search is not None:
+            raise ValueError(
+                "structure and search choose the same settings: pass one of them; "
+                "structure=vf.Structure(known=matrix) chooses kernel and ridge for a given matrix"
+            )
+        if isinstance(self.structure, Structure):
+            self.structure_ = self.structure(trajectories)
+            return sparse_plan(self.structure_, trajectories, plan, self._left_open())
+        self.structure_ = Structure(known=self.structure)(trajectories)
+        return plan.replace(kernel=on_inputs(plan.kernel, self.structure_.inputs))
+
     def _left_open(self) -> frozenset[str]:
         names = ("kernel", "ridge", "rule", "noise", "prior", "smoother", "refine")
         return frozenset(name for name in names if getattr(self, name) is None)
@@ -256,6 +283,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
     def _plan(self) -> Plan:
         chosen = self.get_params(deep=False)
         search = chosen.pop("search")
+        chosen.pop("structure")
         if search is not None and not isinstance(search, Search):
             raise TypeError(f"search must be a Search such as vf.Search(), got {search!r}")
         defaults = {"kernel": Gaussian(), "rule": Trapezoid(), "noise": White()}

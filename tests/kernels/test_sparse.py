@@ -191,7 +191,7 @@ def test_wrong_parts_are_named():
         SparseFeatures(Gaussian(), INPUTS)
     with pytest.raises(TypeError, match="inputs_of"):
         SparseKernel(Gaussian(), np.eye(3))
-    with pytest.raises(ValueError, match="\\(d, d\\)|both d"):
+    with pytest.raises(ValueError, match="both d"):
         inputs_of(np.ones((2, 3)))
     with pytest.raises(ValueError, match="5 outputs"):
         vf.MOCK(SparseKernel(Gaussian(), INPUTS)).fit(np.random.default_rng(0).random((9, 3)), 0.1)

@@ -14,8 +14,9 @@ from vectorfield.kernels.groups import (
     Reflection,
     SignedPermutations,
 )
-from vectorfield.kernels.matrix_features import GradientFeatures, HamiltonianFeatures
 from vectorfield.kernels.inputs import inputs_of
+from vectorfield.kernels.interactions import InteractionMap, Interactions
+from vectorfield.kernels.matrix_features import GradientFeatures, HamiltonianFeatures
 from vectorfield.kernels.monomials import MonomialMap, Monomials
 from vectorfield.kernels.nystrom import Nystrom, NystromMap
 from vectorfield.kernels.operators import (
@@ -55,6 +56,8 @@ __all__ = [
     "Hamiltonian",
     "HamiltonianFeatures",
     "ImplicitKernel",
+    "InteractionMap",
+    "Interactions",
     "KernelExpansion",
     "Laplace",
     "Linear",

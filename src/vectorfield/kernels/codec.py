@@ -11,6 +11,7 @@ from vectorfield.kernels.equivariant import Equivariant
 from vectorfield.kernels.feature_sums import FeatureScaled, FeatureSum
 from vectorfield.kernels.fourier import RandomFourier
 from vectorfield.kernels.groups import CyclicShifts, Group, Reflection, SignedPermutations
+from vectorfield.kernels.interactions import Interactions
 from vectorfield.kernels.matrix_features import GradientFeatures, HamiltonianFeatures
 from vectorfield.kernels.monomials import Monomials
 from vectorfield.kernels.nystrom import Nystrom
@@ -40,6 +41,7 @@ _CLASSES: dict[str, type[ScalarKernel] | type[OperatorKernel] | type[Group]] = {
         GradientFeatures,
         Hamiltonian,
         HamiltonianFeatures,
+        Interactions,
         Laplace,
         Linear,
         Matern,

@@ -74,8 +74,8 @@ class SparseProblem(Problem):
                 yield Regression.failed(_solved(solution))
                 continue
             residuals = shift * _backend.sparse_apply(self._covariance, value)
-            solution = replace(solution, value=value)
-            yield expand(self._kernel, self._occupations, residuals, solution)
+            whole = replace(solution, value=value)
+            yield expand(self._kernel, self._occupations, residuals, whole)
 
 
 class SparseFeatureProblem(Problem):

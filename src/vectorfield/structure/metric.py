@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import toeplitz
@@ -41,7 +42,7 @@ class Metric:
         longest = int(lengths.max())
         size = 1 << int(2 * longest - 1).bit_length()
         power = np.zeros(size // 2 + 1)
-        for a, b in zip(ends[:-1], ends[1:], strict=True):
+        for a, b in pairwise(ends):
             # the biased estimate: its Toeplitz matrices are positive semi-definite, and their least
             # eigenvalues are far above the quadrature's errors, which a sharper metric would weigh
             power += np.sum(np.abs(np.fft.rfft(rates[:, a:b], size, axis=1)) ** 2, axis=0)

@@ -58,16 +58,15 @@ class Model:
         gram, right = self.grams.sum(axis=0), (self.rights.sum(axis=0) - self.rights)[:, :, None]
         size = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
         penalty = size * np.eye(len(gram))
-        best = None
+        best = (np.inf, right[:, :, 0], self.design.targets[self.output])
         for ridge in RIDGES:
             c = np.linalg.solve(gram - self.grams + ridge * penalty, right)[:, :, 0]
             left = np.array(self.design.targets[self.output])
             for fold, own in zip(self.design.folds, c, strict=True):
                 left[fold] -= own @ self.rows[:, fold]
             total = float(left @ left)
-            if best is None or total < best[0]:
+            if total < best[0]:
                 best = (total, c, left)
-        assert best is not None
         return best[1], best[2]
 
     @property

@@ -68,16 +68,17 @@ def select(design: Design, outputs: list[int], limits: Limits) -> list[Chosen]:
         models = _backend.run_parallel(lambda i: _begin(design, i), part)
         active = list(range(len(part)))
         while active:
-            scores, partners = screen([models[k] for k in active])
-            work = list(zip(active, scores, partners, strict=True))
-            after = _backend.run_parallel(
-                lambda item: _step(models[item[0]], item[1], item[2], limits, screen), work
-            )
+            ranked = screen([models[k] for k in active])
+            turns = [
+                _Turn(models[k], scores, partners, limits, screen)
+                for k, scores, partners in zip(active, *ranked, strict=True)
+            ]
             moved = []
-            for k, (model, more) in zip(active, after, strict=True):
-                models[k] = model
-                if more:
-                    moved.append(k)
+            for k, after in zip(active, _backend.run_parallel(_step, turns), strict=True):
+                if after is not None:
+                    models[k] = after
+                    if len(after.inputs) < limits.most_inputs:
+                        moved.append(k)
             active = moved
         chosen += _backend.run_parallel(lambda model: _prune(model, limits), models)
         report("structure", len(chosen) / len(outputs))
@@ -90,45 +91,79 @@ def _begin(design: Design, output: int) -> Model:
     return empty(design, output, 0) if own is None else own
 
 
-def _step(
-    model: Model, scores: np.ndarray, partners: np.ndarray, limits: Limits, screen: Screen
-) -> tuple[Model, bool]:
-    """Return the best model one step on, and whether there may be more."""
-    if model.total <= SPENT * model.floor:
-        return model, False
-    open_pairs = unlinked(model)
-    joined = _best_join(model, open_pairs)
-    if joined is not None and _better(model, joined, limits):
-        return joined, True
-    few = _candidates(model, scores, limits.candidates)
-    wider = _best(model, few, partners)
+@dataclass(frozen=True, eq=False)
+class _Turn:
+    """One output whose model is to go a step on: scores and partners are (d,), see `Screen`."""
+
+    model: Model
+    scores: np.ndarray
+    partners: np.ndarray
+    limits: Limits
+    screen: Screen
+
+    def better(self, new: Model | None) -> Model | None:
+        """Return a model if it is better than the present one by more than chance."""
+        return new if new is not None and _better(self.model, new, self.limits) else None
+
+    def candidates(self, most: int) -> list[int]:
+        """Return the inputs that promise most."""
+        return _candidates(self.model, self.scores, most)
+
+
+def _step(turn: _Turn) -> Model | None:
+    """Return the model one step on, the first of the moves that is better; None where none is."""
+    if turn.model.total <= SPENT * turn.model.floor:
+        return None
+    for move in (_joined, _widened_or_richer, _widened_late, _widened_richly, _widened_by_pair):
+        after = move(turn)
+        if after is not None:
+            return after
+    return None
+
+
+def _joined(turn: _Turn) -> Model | None:
+    """Let two inputs interact: nothing new is looked at."""
+    return turn.better(_best_join(turn.model, unlinked(turn.model)))
+
+
+def _widened_or_richer(turn: _Turn) -> Model | None:
+    """Take one more input, or functions of higher order of those that there are."""
+    model = turn.model
+    wider = _best(model, turn.candidates(turn.limits.candidates), turn.partners)
     richer = None
     if model.level + 1 < len(LEVELS):
         level = model.level + 1
-        richer = fit_on(model.design, model.output, level, model.inputs, model.links)
-    if richer is not None and _better(model, richer, limits):
-        if wider is None or richer.total <= wider.total:
-            return richer, True
-    else:
-        richer = None
-    if wider is not None and _better(model, wider, limits):
-        return wider, len(wider.inputs) < limits.most_inputs
-    if richer is not None:
-        return richer, True
-    many = _candidates(model, scores, WIDER * limits.candidates)
-    late = _best(model, many[len(few) :], partners)  # what ranks low
-    if late is not None and _better(model, late, limits):
-        return late, len(late.inputs) < limits.most_inputs
-    for level in range(model.level + 1, len(LEVELS)):  # what only a richer basis shows
+        deeper = fit_on(model.design, model.output, level, model.inputs, model.links)
+        richer = turn.better(deeper)
+    if richer is not None and (wider is None or richer.total <= wider.total):
+        return richer
+    accepted = turn.better(wider)
+    return richer if accepted is None else accepted
+
+
+def _widened_late(turn: _Turn) -> Model | None:
+    """Take an input that ranks low."""
+    few = turn.limits.candidates
+    return turn.better(_best(turn.model, turn.candidates(WIDER * few)[few:], turn.partners))
+
+
+def _widened_richly(turn: _Turn) -> Model | None:
+    """Take an input that only a richer basis shows."""
+    model, few = turn.model, turn.candidates(turn.limits.candidates)
+    for level in range(model.level + 1, len(LEVELS)):
         base = fit_on(model.design, model.output, level, model.inputs, model.links)
-        late = None if base is None else _best(base, few, partners, brief=True)
-        if late is not None and _better(model, late, limits):
-            return late, len(late.inputs) < limits.most_inputs
-    if model.design.d <= limits.pairs_up_to:
-        pair = _best_pair(model, screen, limits)
-        if pair is not None:
-            return pair, len(pair.inputs) < limits.most_inputs
-    return model, False
+        if base is not None:
+            after = turn.better(_best(base, few, turn.partners, brief=True))
+            if after is not None:
+                return after
+    return None
+
+
+def _widened_by_pair(turn: _Turn) -> Model | None:
+    """Take two inputs of which neither helps alone."""
+    if turn.model.design.d > turn.limits.pairs_up_to:
+        return None
+    return turn.better(_best_pair(turn.model, turn.screen, turn.limits))
 
 
 def _candidates(model: Model, scores: np.ndarray, most: int) -> list[int]:
@@ -192,9 +227,7 @@ def _best_pair(model: Model, screen: Screen, limits: Limits) -> Model | None:
         trial = None if first is None else extend(first, k)
         if trial is not None and (best is None or trial.total < best.total):
             best = trial
-    if best is not None and _better(model, best, limits):
-        return best
-    return None
+    return best
 
 
 def _better(old: Model, new: Model, limits: Limits) -> bool:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy import stats
 
-__all__ = ["improvement", "threshold"]
+__all__ = ["improvement", "improvements", "threshold"]
 
 
 def improvement(old: np.ndarray, new: np.ndarray) -> float:
@@ -22,13 +22,20 @@ def improvement(old: np.ndarray, new: np.ndarray) -> float:
     >>> round(improvement(np.array([2.0, 4.0, 3.0]), np.array([1.0, 2.0, 2.0])), 1)
     6.5
     """
+    return float(improvements(old, new))
+
+
+def improvements(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Return `improvement` along the last axis."""
     both = old + new
     gain = (old - new) / np.where(both > 0.0, both, 1.0)
-    spread = float(gain.std(ddof=1)) if len(gain) > 1 else 0.0
-    mean = float(gain.mean())
-    if spread <= 1e-12:
-        return math.copysign(math.inf, mean) if abs(mean) > 1e-12 else 0.0
-    return mean * math.sqrt(len(gain)) / spread
+    count = gain.shape[-1]
+    spread = gain.std(axis=-1, ddof=1) if count > 1 else np.zeros(gain.shape[:-1])
+    mean = gain.mean(axis=-1)
+    sure = np.where(np.abs(mean) > 1e-12, np.copysign(np.inf, mean), 0.0)
+    flat = spread <= 1e-12
+    z: np.ndarray = np.where(flat, sure, mean * math.sqrt(count) / np.where(flat, 1.0, spread))
+    return z
 
 
 def threshold(level: float, tried: int, groups: int) -> float:

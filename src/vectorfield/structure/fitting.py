@@ -1,0 +1,177 @@
+"""From a structure to a plan: kernel, quadrature, noise and ridge of a sparse fit, held out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from vectorfield import _backend
+from vectorfield.kernels import (
+    ExplicitKernel,
+    Gaussian,
+    Interactions,
+    Monomials,
+    Nystrom,
+    OperatorKernel,
+    ScalarKernel,
+    SparseFeatures,
+    SparseKernel,
+)
+from vectorfield.kernels.inputs import Inputs
+from vectorfield.occupation import Lagrange, Rule, SnapshotNoise, Trapezoid, White
+from vectorfield.plan import Plan
+from vectorfield.smoothing import SplineSmoother
+from vectorfield.structure.design import cut, drawn
+from vectorfield.structure.report import Dependencies
+from vectorfield.structure.settings import is_noisy
+from vectorfield.trajectories import Trajectories
+
+__all__ = ["on_inputs", "sparse_plan"]
+
+OUTPUTS = 16  # that are fitted to choose the settings of all
+STEPS = 6_000
+HELD = 4  # one trajectory of so many is held out
+WINDOW = 10  # steps of the increments by which fits of noisy data are judged
+MOST = 600  # features of an output
+RIDGES = 10.0 ** np.arange(-14.0, 0.0, 2.5)  # of the mean diagonal of the system
+
+
+def on_inputs(kernel: Any, inputs: Inputs) -> OperatorKernel:
+    """Return the kernel with every output on its own inputs."""
+    if isinstance(kernel, ScalarKernel):
+        return SparseKernel(kernel, inputs)
+    if isinstance(kernel, ExplicitKernel) and not isinstance(kernel, SparseFeatures):
+        return SparseFeatures(kernel, inputs)
+    raise TypeError(
+        "with a structure the kernel must be a scalar one such as Gaussian() or an explicit one "
+        f"such as Monomials(), which is put on each output's inputs; got {kernel!r}"
+    )
+
+
+def sparse_plan(
+    found: Dependencies, trajectories: Trajectories, plan: Plan, left_open: Iterable[str]
+) -> Plan:
+    """Return a plan with what is left open of kernel, rule, noise, smoother and ridge chosen.
+
+    One after the other, with the others as they are so far, by the error of held-out increments on
+    some of the outputs; of increments over ten steps, seen from smoothed states, where the
+    data are noisy. ``plan`` has what is not open; its kernel is not on inputs yet.
+    """
+    left, inputs = frozenset(left_open), found.inputs
+    bench = _Bench(inputs, trajectories, "ridge" in left)
+    if "rule" in left:
+        plan = plan.replace(rule=Lagrange(4 if bench.noisy else 8))
+    if "noise" in left:
+        plan = plan.replace(noise=SnapshotNoise(0.1) if bench.noisy else White())
+    kernels = [plan.kernel]
+    if "kernel" in left:
+        kernels = _kernels(max(map(len, inputs)), bool((found.levels == 0).all()))
+    tried = [plan.replace(kernel=kernel) for kernel in kernels]
+    best = bench.best(tried)
+    if "rule" in left:
+        rules: list[Rule] = [Trapezoid(), Lagrange(4), Lagrange(6), Lagrange(8)]
+        best = bench.best([best.replace(rule=rule) for rule in rules], best)
+    if "noise" in left and bench.noisy:
+        noises = [White(), SnapshotNoise(0.01), SnapshotNoise(1.0)]
+        best = bench.best([best.replace(noise=noise) for noise in noises], best)
+    if "smoother" in left and bench.noisy:
+        best = bench.best([best.replace(smoother=SplineSmoother())], best)
+    ridge = bench.ridge(best) if "ridge" in left else best.ridge
+    return best.replace(kernel=on_inputs(best.kernel, inputs), ridge=ridge)
+
+
+def _kernels(widest: int, quadratic: bool) -> list[Any]:
+    """Return what is tried; where quadratic functions did for all outputs, nothing much richer."""
+    if quadratic:
+        return [Monomials(2), Monomials(3)]
+    every: list[Any] = [
+        Monomials(2),
+        Monomials(3),
+        Interactions(5, 3),
+        Interactions(8, 5),
+        Interactions(8, 8),
+    ]
+    small = [kernel for kernel in every if kernel.count(widest) <= MOST]
+    return [*small, Nystrom(Gaussian(), 300)] if small else [Nystrom(Gaussian(), 300)]
+
+
+class _Bench:
+    """Plans judged by what they say of held-out increments."""
+
+    def __init__(self, inputs: Inputs, trajectories: Trajectories, choose: bool) -> None:
+        self.noisy = is_noisy(trajectories)
+        rng = np.random.default_rng(0)
+        d = len(inputs)
+        self._outputs = np.sort(rng.choice(d, min(d, OUTPUTS), replace=False))
+        own = set(self._outputs.tolist())
+        self._inputs = tuple(one if i in own else () for i, one in enumerate(inputs))
+        pieces = cut(drawn(trajectories, STEPS, 0), HELD)
+        order = rng.permutation(len(pieces))
+        count = max(1, len(pieces) // HELD)
+        self._held = pieces[np.sort(order[:count])]
+        self._train = pieces[np.sort(order[count:])] if len(pieces) > 1 else pieces
+        self._seen = self._held
+        if self.noisy:
+            self._seen = SplineSmoother()(self._held).trajectories
+        self._choose = choose
+        self._known: dict[Any, tuple[float, float]] = {}
+
+    def best(self, plans: list[Plan], current: Plan | None = None) -> Plan:
+        """Return the plan of the least held-out error; the earlier of equals."""
+        everyone = plans if current is None else [current, *plans]
+        errors = [self._judge(plan)[0] for plan in everyone]
+        return everyone[int(np.argmin(errors))]
+
+    def ridge(self, plan: Plan) -> float:
+        """Return the ridge of the least held-out error."""
+        return self._judge(plan)[1]
+
+    def _judge(self, plan: Plan) -> tuple[float, float]:
+        key = (plan.kernel, plan.rule, plan.noise, plan.smoother)
+        if key not in self._known:
+            self._known[key] = self._fit(plan)
+        return self._known[key]
+
+    def _fit(self, plan: Plan) -> tuple[float, float]:
+        sparse = plan.replace(kernel=on_inputs(plan.kernel, self._inputs))
+        prepared = sparse.prepare(self._train)
+        unit = prepared.default_ridge() * 1e3
+        ridges = [unit * share for share in RIDGES] if self._choose else [plan.ridge or unit * 1e-3]
+        best = (np.inf, float(ridges[0]))
+        for ridge, fit in zip(ridges, prepared.path(ridges), strict=True):
+            if fit.expansion is None or not fit.solution.status.ok:
+                continue
+            error = self._error(prepared.field(fit.expansion), plan.rule)
+            if error < best[0]:
+                best = (error, float(ridge))
+        return best
+
+    def _error(self, field: Any, rule: Rule) -> float:
+        """Return the mean over outputs of the relative squared error of increments."""
+        seen = rule(self._seen)
+        values = _backend.to_numpy(seen.weights @ _backend.to_numpy(field(seen.nodes)))
+        raw = replace(self._seen, states=self._held.states)
+        targets = _backend.to_numpy(rule(raw).targets)
+        left = (targets - values)[:, self._outputs]
+        whole = targets[:, self._outputs]
+        if self.noisy:
+            ends = np.concatenate([[0], np.cumsum(np.bincount(seen.owner))])
+            left, whole = (_windows(part, ends) for part in (left, whole))
+        scale = np.mean(whole**2, axis=0)
+        kept = scale > 0.0
+        errors = np.mean(left**2, axis=0)[kept] / scale[kept]
+        return float(np.mean(errors)) if kept.any() else 0.0
+
+
+def _windows(rows: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Return sums of ten successive rows within each piece, or of all of a shorter one."""
+    total = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
+    parts = []
+    for a, b in pairwise(ends):
+        width = min(WINDOW, b - a)
+        parts.append(total[a + width : b + 1] - total[a : b + 1 - width])
+    return np.concatenate(parts)
