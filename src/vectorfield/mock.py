@@ -151,6 +151,11 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             "structure_",
         ):  # a fit that fails leaves none, not that of older data
             self.__dict__.pop(name, None)
+        if self.search is not None and self.structure is not None:
+            raise ValueError(
+                "structure and search choose the same settings: pass one of them; "
+                "structure=vf.Structure(known=matrix) chooses kernel and ridge for a given matrix"
+            )
         if self.search is None and validation is not None:
             raise ValueError(
                 "validation trajectories are for a search: pass search=vf.Search(), or leave them "
@@ -265,11 +270,6 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
 
     def _sparse(self, plan: Plan, trajectories: Trajectories) -> Plan:
         """Return the plan with its kernel on each output's inputs, found or given."""
-        if self.search is not None:
-            raise ValueError(
-                "structure and search choose the same settings: pass one of them; "
-                "structure=vf.Structure(known=matrix) chooses kernel and ridge for a given matrix"
-            )
         if isinstance(self.structure, Structure):
             self.structure_ = self.structure(trajectories)
             return sparse_plan(self.structure_, trajectories, plan, self._left_open())

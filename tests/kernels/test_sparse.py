@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import vectorfield as vf
 from vectorfield.kernels import (
     Gaussian,
+    Interactions,
     Monomials,
     Nystrom,
     RandomFourier,
@@ -24,6 +25,7 @@ FEATURES = (
     Monomials(2),
     RandomFourier(Gaussian(2.0), 20),
     Nystrom(Gaussian(2.0), 12),
+    Interactions(4, 3),
     Monomials(1) + 0.5 * RandomFourier(Gaussian(1.0), 8),
 )
 
@@ -195,3 +197,25 @@ def test_wrong_parts_are_named():
         inputs_of(np.ones((2, 3)))
     with pytest.raises(ValueError, match="5 outputs"):
         vf.MOCK(SparseKernel(Gaussian(), INPUTS)).fit(np.random.default_rng(0).random((9, 3)), 0.1)
+
+
+def test_interactions_hold_functions_of_one_and_of_two_coordinates():
+    """Products up to the order are in their span, products of three coordinates are not."""
+    x = np.random.default_rng(0).uniform(-2.0, 2.0, size=(300, 3))
+    kernel = Interactions(main=5, pair=4)
+    phi = kernel.bind(x)(x)
+    assert phi.shape == (300, kernel.count(3))
+
+    def missed(y):
+        return np.linalg.norm(y - phi @ np.linalg.lstsq(phi, y, rcond=None)[0])
+
+    a, b, c = x.T
+    assert missed(a**5 - 2.0 * b**2 + a * b**3 + c**2 * b**2) < 1e-9
+    assert missed(a * b * c) > 1.0
+    assert missed(a**6) > 1.0
+
+
+@pytest.mark.parametrize("orders", [(0, 1), (2, 0)])
+def test_orders_of_interactions_are_checked(orders):
+    with pytest.raises(ValueError, match="at least 1"):
+        Interactions(*orders)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,8 @@ from vectorfield.kernels.sparse import assembled, check_count, taken, typical
 __all__ = ["SparseFeatureEvaluator", "SparseFeatures", "SparseMap"]
 
 
-class Group(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Group:
     """Outputs whose features are one map of as many inputs each.
 
     ``features`` is the map, ``outputs`` (g,) and ``index`` (g, p) their inputs; ``empty`` says that

@@ -69,9 +69,10 @@ class SparseProblem(Problem):
                     values[k][:, index] = solution.value
                 worst[k] = _worse(worst[k], solution)
             report("sparse systems", (done + 1) / len(groups))
-        for shift, value, solution in zip(shifts, values, worst, strict=True):
-            if solution is None or solution.value is None:
-                yield Regression.failed(_solved(solution))
+        for shift, value, outcome in zip(shifts, values, worst, strict=True):
+            solution = _solved(outcome)
+            if solution.value is None:
+                yield Regression.failed(solution)
                 continue
             residuals = shift * _backend.sparse_apply(self._covariance, value)
             whole = replace(solution, value=value)
