@@ -24,7 +24,13 @@ from vectorfield.robust import Huber
 from vectorfield.shooting import Shooting
 from vectorfield.simulate import rollout, simulate
 from vectorfield.smoothing import Smoother
-from vectorfield.structure import Structure, on_inputs, sparse_plan
+from vectorfield.structure import (
+    Dependencies,
+    Structure,
+    check_width,
+    on_inputs,
+    sparse_plan,
+)
 from vectorfield.tables import states_from_frame
 from vectorfield.trajectories import Trajectories, as_trajectories
 from vectorfield.tuning import Search
@@ -66,7 +72,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             output's own inputs (`SparseKernel`, `SparseFeatures`): a (d, d) matrix, dense or SciPy
             sparse, not zero at [i, j] where f_i depends on x_j; or `Structure`, to have it found,
             and what is left out of kernel, ridge, rule, noise and smoother chosen for it on
-            held-out increments. Every output depends on all coordinates by default.
+            held-out trajectories; or the `Dependencies` that were found before. Every output
+            depends on all coordinates by default.
         search: `Search`, to have all that is None chosen on held-out trajectories; without it
             what is left out has the defaults named here.
         smoother: `SplineSmoother` to fit to smoothed states; none by default.
@@ -270,8 +277,10 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
 
     def _sparse(self, plan: Plan, trajectories: Trajectories) -> Plan:
         """Return the plan with its kernel on each output's inputs, found or given."""
-        if isinstance(self.structure, Structure):
-            self.structure_ = self.structure(trajectories)
+        if isinstance(self.structure, (Structure, Dependencies)):
+            found = self.structure
+            self.structure_ = found(trajectories) if isinstance(found, Structure) else found
+            check_width(self.structure_.inputs, trajectories)
             return sparse_plan(self.structure_, trajectories, plan, self._left_open())
         self.structure_ = Structure(known=self.structure)(trajectories)
         return plan.replace(kernel=on_inputs(plan.kernel, self.structure_.inputs))

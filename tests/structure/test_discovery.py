@@ -203,6 +203,13 @@ def test_given_settings_are_kept(data):
     assert model.field_.info["rule"] == repr(rule)
 
 
+def test_what_was_found_before_is_taken_as_it_is(data):
+    found = vf.Structure()(data)
+    model = vf.MOCK(vf.kernels.Monomials(2), 1e-8, structure=found).fit(data)
+    assert model.structure_ is found
+    assert model.kernel_.inputs == found.inputs
+
+
 def test_what_cannot_be_done_is_said(data):
     with pytest.raises(ValueError, match="structure and search"):
         vf.MOCK(structure=SMOOTH, search=vf.Search()).fit(data)

@@ -2,6 +2,14 @@
 
 from vectorfield.structure.fitting import on_inputs, sparse_plan
 from vectorfield.structure.report import Dependencies, Edge
-from vectorfield.structure.settings import Structure, discover_structure
+from vectorfield.structure.settings import Structure, check_width, discover_structure
 
-__all__ = ["Dependencies", "Edge", "Structure", "discover_structure", "on_inputs", "sparse_plan"]
+__all__ = [
+    "Dependencies",
+    "Edge",
+    "Structure",
+    "check_width",
+    "discover_structure",
+    "on_inputs",
+    "sparse_plan",
+]
