@@ -14,7 +14,10 @@ import numpy as np
 
 import vectorfield as vf
 
-EXTRAS = ("cupy", "jax", "matplotlib", "pandas", "polars", "pyarrow", "rich", "torch", "typer")
+EXTRAS = (
+    "cupy", "jax", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "pysindy", "rich",
+    "skopt", "torch", "typer",
+)  # fmt: skip
 
 
 def require(condition: bool, claim: str) -> None:

@@ -72,7 +72,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def model(here: Path) -> Path:
-    vf.MOCK().fit(spirals(5)).save("model.vf")
+    vf.MOCK(search=False).fit(spirals(5)).save("model.vf")
     return here / "model.vf"
 
 
@@ -139,7 +139,7 @@ def assert_alike(said: Sequence[str], page: Sequence[str]) -> None:
 
 def test_the_pages_show_what_the_program_says(here: Path) -> None:
     done("datasets", "export", "pendulum", "-o", "pendulum.csv")
-    fit = "fit pendulum.csv -o pendulum.vf --rule lagrange"
+    fit = "fit pendulum.csv -o pendulum.vf --rule lagrange --no-search"
     said = done(*fit.split()).splitlines()
     assert_alike(said, shown("docs/guide/cli.md", f"vectorfield {fit} --force | cat"))
     simulate = "simulate pendulum.vf --from 1,0 --times 0:0.2:0.1"
@@ -152,8 +152,8 @@ def test_the_pages_show_what_the_program_says(here: Path) -> None:
 
 
 def test_fit_is_the_estimator_on_the_same_data(here: Path) -> None:
-    said = report("fit", "data.csv", "-o", "model.vf")
-    model: Any = vf.MOCK().fit(spirals(5))
+    said = report("fit", "data.csv", "-o", "model.vf", "--no-search")
+    model: Any = vf.MOCK(search=False).fit(spirals(5))
     field = vf.load("model.vf")
     np.testing.assert_array_equal(field.expansion.coefficients, model.field_.expansion.coefficients)
     np.testing.assert_array_equal(field.expansion.nodes, model.field_.expansion.nodes)
@@ -213,8 +213,8 @@ def test_kernels(here: Path, options: str, kernel: vf.kernels.ScalarKernel) -> N
     ],
 )
 def test_rules(here: Path, options: str, rule: vf.occupation.Rule) -> None:
-    done("fit", "data.csv", "-o", "model.vf", "--rule", *options.split())
-    expected = vf.MOCK(rule=rule).fit(spirals(5)).field_
+    done("fit", "data.csv", "-o", "model.vf", "--no-search", "--rule", *options.split())
+    expected = vf.MOCK(rule=rule, search=False).fit(spirals(5)).field_
     np.testing.assert_array_equal(
         vf.load("model.vf").expansion.coefficients, expected.expansion.coefficients
     )
@@ -222,8 +222,11 @@ def test_rules(here: Path, options: str, rule: vf.occupation.Rule) -> None:
 
 
 def test_noise_and_standardisation(here: Path) -> None:
-    done("fit", "data.csv", "-o", "model.vf", "--noise", "snapshot", "--no-standardize")
-    expected = vf.MOCK(noise=vf.occupation.SnapshotNoise(), standardize=False).fit(spirals(5))
+    options = ["--noise", "snapshot", "--no-standardize", "--no-search"]
+    done("fit", "data.csv", "-o", "model.vf", *options)
+    expected = vf.MOCK(noise=vf.occupation.SnapshotNoise(), standardize=False, search=False).fit(
+        spirals(5)
+    )
     field = vf.load("model.vf")
     np.testing.assert_array_equal(
         field.expansion.coefficients, expected.field_.expansion.coefficients
@@ -237,8 +240,8 @@ def test_split_columns_are_honoured(here: Path, name: str) -> None:
     assert parts.train is not None
     assert parts.validation is not None
     vf.write_splits(parts, name)
-    said = report("fit", name, "-o", "model.vf")
-    model = vf.MOCK().fit(parts.train)
+    said = report("fit", name, "-o", "model.vf", "--no-search")
+    model = vf.MOCK(search=False).fit(parts.train)
     expected = model.field_
     np.testing.assert_array_equal(
         vf.load("model.vf").expansion.coefficients, expected.expansion.coefficients
@@ -258,7 +261,7 @@ def test_split_columns_are_honoured(here: Path, name: str) -> None:
 def test_only_training_rows_reach_the_model_and_test_rows_nothing(here: Path) -> None:
     def fitted(parts: vf.Splits) -> tuple[bytes, dict[str, str]]:
         vf.write_splits(parts, "split.csv")
-        said = report("fit", "split.csv", "-o", "model.vf", "--force")
+        said = report("fit", "split.csv", "-o", "model.vf", "--force", "--no-search")
         del said["seconds"]
         return Path("model.vf").read_bytes(), said
 
@@ -274,7 +277,8 @@ def test_only_training_rows_reach_the_model_and_test_rows_nothing(here: Path) ->
 def test_parts_that_are_empty(here: Path) -> None:
     parts = splits()
     vf.write_splits(vf.Splits(parts.train, None, parts.test), "split.csv")
-    assert report("fit", "split.csv", "-o", "model.vf")["validation trajectories"] == "0"
+    said = report("fit", "split.csv", "-o", "model.vf", "--no-search")
+    assert said["validation trajectories"] == "0"
     vf.write_splits(vf.Splits(None, parts.validation, None), "split.csv")
     assert "no row is in train" in refused("fit", "split.csv", "-o", "other.vf")
 
@@ -287,7 +291,8 @@ def test_a_file_with_some_of_the_split_columns_is_not_fitted_unawares(here: Path
     assert "'half.csv'" in said
     assert "'train' but not 'validation'" in said
     assert "--features" in said
-    assert report("fit", "half.csv", "-o", "model.vf", "--features", "v,w")["features"] == "v, w"
+    options = ["--features", "v,w", "--no-search"]
+    assert report("fit", "half.csv", "-o", "model.vf", *options)["features"] == "v, w"
 
 
 def test_columns_by_name(here: Path) -> None:
@@ -295,9 +300,10 @@ def test_columns_by_name(here: Path) -> None:
     rows = [f"some text,{line}" for line in text[1:]]
     Path("named.csv").write_text("\n".join(['note,who,years,"v, raw",w', *rows]) + "\n")
     names = ["--trajectory", "who", "--time", "years"]
-    done("fit", "named.csv", "-o", "model.vf", *names, "--features", 'w,"v, raw"')
+    options = ["--features", 'w,"v, raw"', "--no-search"]
+    done("fit", "named.csv", "-o", "model.vf", *names, *options)
     swapped = [(x[:, ::-1], t) for t, x in spirals(5)]
-    expected = vf.MOCK().fit([x for x, _ in swapped], [t for _, t in swapped]).field_
+    expected = vf.MOCK(search=False).fit([x for x, _ in swapped], [t for _, t in swapped]).field_
     field = vf.load("model.vf")
     assert field.feature_names == ("w", "v, raw")
     np.testing.assert_allclose(
@@ -320,8 +326,9 @@ def test_missing_values_are_refused_or_cut_out(here: Path) -> None:
     said = refused("fit", "gap.csv", "-o", "model.vf")
     assert "'gap.csv': trajectory 0, line 11, column 'w'" in said
     assert "--missing split" in said
-    assert report("fit", "gap.csv", "-o", "model.vf", "--missing", "split")["trajectories"] == "6"
-    expected = vf.MOCK().fit(vf.read_trajectories("gap.csv", missing="split")).field_
+    options = ["--missing", "split", "--no-search"]
+    assert report("fit", "gap.csv", "-o", "model.vf", *options)["trajectories"] == "6"
+    expected = vf.MOCK(search=False).fit(vf.read_trajectories("gap.csv", missing="split")).field_
     np.testing.assert_array_equal(
         vf.load("model.vf").expansion.coefficients, expected.expansion.coefficients
     )
@@ -334,7 +341,7 @@ def test_missing_values_of_a_split_table(here: Path) -> None:
     lines[10] = ",".join([*cells[:3], "NA", *cells[4:]])
     Path("split.csv").write_text("\n".join(lines) + "\n")
     assert "'split.csv': trajectory 0, line 11" in refused("fit", "split.csv", "-o", "model.vf")
-    said = report("fit", "split.csv", "-o", "model.vf", "--missing", "split")
+    said = report("fit", "split.csv", "-o", "model.vf", "--missing", "split", "--no-search")
     assert said["trajectories"] == "6"
     assert said["validation trajectories"] == "3"
 
@@ -343,20 +350,21 @@ def test_nothing_is_drawn_where_there_is_no_terminal(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "\x1b" not in done("fit", "data.csv", "-o", "model.vf")
+    assert "\x1b" not in done("fit", "data.csv", "-o", "model.vf", "--no-search")
 
 
 def test_many_features_are_not_all_listed(here: Path) -> None:
     wide = vf.Trajectories.from_arrays([np.random.default_rng(0).normal(size=(9, 40))], 0.1)
     vf.write_trajectories(wide, "wide.csv")
-    features = report("fit", "wide.csv", "-o", "model.vf", "--ridge", "0.1")["features"]
+    features = report("fit", "wide.csv", "-o", "model.vf", "--no-search")["features"]
     assert features.startswith("x0, x1, ")
     assert features.endswith(", ... (40 in all)")
 
 
 def test_nothing_moves(here: Path) -> None:
     vf.write_trajectories(vf.Trajectories.from_arrays([np.ones((5, 2))], 0.1), "still.csv")
-    assert report("fit", "still.csv", "-o", "model.vf")["training residual"] == "nothing moves"
+    said = report("fit", "still.csv", "-o", "model.vf", "--no-search")
+    assert said["training residual"] == "nothing moves"
 
 
 def test_stopped_validation_is_counted(here: Path) -> None:
@@ -372,7 +380,7 @@ def test_stopped_validation_is_counted(here: Path) -> None:
 
 
 def test_a_fit_close_to_singular_is_kept_with_a_warning(here: Path) -> None:
-    result = run("fit", "data.csv", "-o", "model.vf", "--ridge", "1e-17")
+    result = run("fit", "data.csv", "-o", "model.vf", "--ridge", "1e-17", "--no-search")
     assert result.exit_code == 0
     assert result.stderr.count("\n") == 1
     assert result.stderr.startswith("warning: file 'data.csv': ")
@@ -381,15 +389,111 @@ def test_a_fit_close_to_singular_is_kept_with_a_warning(here: Path) -> None:
     assert vf.load("model.vf").info["ridge"] == 1e-17
 
 
+# Searches: what is left out is chosen on held-out trajectories
+
+
+def chosen_by_python(train: vf.Trajectories, validation: vf.Trajectories | None = None) -> Any:
+    """The model that `CHOOSE_RIDGE` asks the program for."""
+    lagrange, white = vf.occupation.Lagrange(4), vf.occupation.White()
+    model = vf.MOCK(vf.kernels.Polynomial(1), rule=lagrange, noise=white)
+    return model.fit(train, validation=validation)
+
+
+CHOOSE_RIDGE = ["--kernel", "polynomial", "--degree", "1", "--rule", "lagrange", "--noise=white"]
+
+
+def test_what_is_left_out_is_chosen_as_in_python(here: Path) -> None:
+    said = report("fit", "data.csv", "-o", "model.vf", *CHOOSE_RIDGE)
+    model = chosen_by_python(spirals(5))
+    field, plan = vf.load("model.vf"), model.report_.best.plan
+    np.testing.assert_array_equal(field(spirals(2).states), model.predict(spirals(2).states))
+    assert field.info["ridge"] == plan.ridge == model.ridge_
+    assert field.info["rule"] == repr(plan.rule)
+    assert field.info.get("prior") == (None if plan.prior is None else repr(plan.prior))
+    assert field.info.get("smoother") == (None if plan.smoother is None else repr(plan.smoother))
+    assert said["ridge"] == f"{model.ridge_:.6g}"
+    assert said.get("prior") == (None if plan.prior is None else repr(plan.prior))
+    assert said["search"].split(" in ")[0] == f"{len(model.report_.trials)} trials"
+    assert said["held-out score"].startswith(f"{model.report_.best.score:.4g} ")
+    assert float(said["held-out score"].split()[0]) < 1e-3
+
+
+def test_validation_rows_judge_a_search(here: Path) -> None:
+    parts = splits()
+    assert parts.train is not None
+    vf.write_splits(parts, "split.csv")
+    said = report("fit", "split.csv", "-o", "model.vf", *CHOOSE_RIDGE)
+    model = chosen_by_python(parts.train, parts.validation)
+    assert model.report_.folds == 1
+    np.testing.assert_array_equal(
+        vf.load("model.vf")(parts.train.states), model.predict(parts.train.states)
+    )
+    assert said["search"].startswith(f"{len(model.report_.trials)} trials")
+    assert said["held-out score"].startswith(f"{model.report_.best.score:.4g} ")
+    assert float(said["skill"]) > 0.99
+
+
+def test_test_rows_do_not_reach_a_search(here: Path) -> None:
+    files = []
+    for test in (None, spirals(9, seed=7, first=20, offset=50.0)):
+        vf.write_splits(splits(test=test), "split.csv")
+        done("fit", "split.csv", "-o", "model.vf", "--force", *CHOOSE_RIDGE)
+        files.append(Path("model.vf").read_bytes())
+    assert files[0] == files[1]
+
+
+def test_a_search_ends_at_its_time_and_says_so(here: Path) -> None:
+    result = run("fit", "data.csv", "-o", "model.vf", "--max-time", "0.01")
+    assert result.exit_code == 0
+    assert "note: stopped after max_time = 0.01 s" in result.stderr.splitlines()
+    said = dict(line.split("\t") for line in result.stdout.splitlines())
+    assert int(said["search"].split()[0]) >= 1
+    assert vf.load("model.vf").feature_names == ("v", "w")
+
+
+def test_a_search_can_be_asked_for_and_refused(here: Path) -> None:
+    given = [*CHOOSE_RIDGE, "--ridge", "1e-6", "--force"]
+    assert "search" not in report("fit", "data.csv", "-o", "model.vf", *given)
+    for how in (["--search"], ["--max-time", "60"]):
+        said = report("fit", "data.csv", "-o", "model.vf", *given, *how)
+        assert int(said["search"].split()[0]) >= 1
+        assert said["ridge"] == "1e-06"
+    fit = ["fit", "data.csv", "-o", "x.vf"]
+    said = refused(*fit, "--max-time", "60", "--no-search", code=2)
+    assert "there is no search to end" in said
+    assert "max_time" in refused(*fit, "--max-time", "0", code=2)
+
+
+def test_nothing_better_than_the_null_model_is_a_warning_said_once(here: Path) -> None:
+    rng = np.random.default_rng(0)
+    walks = [np.cumsum(rng.normal(size=(12, 1)), axis=0) for _ in range(6)]
+    vf.write_trajectories(vf.Trajectories.from_arrays(walks, 1.0), "walks.csv")
+    result = run("fit", "walks.csv", "-o", "model.vf", *CHOOSE_RIDGE)
+    assert result.exit_code == 0
+    said = [line for line in result.stderr.splitlines() if "the null model" in line]
+    assert len(said) == 1
+    assert said[0].startswith("warning: file 'walks.csv': nothing is clearly better")
+    assert Path("model.vf").exists()
+
+
+def test_data_too_short_for_a_search_say_what_to_do(here: Path) -> None:
+    vf.write_trajectories(vf.Trajectories.from_arrays([np.eye(2)], 0.1), "two.csv")
+    said = refused("fit", "two.csv", "-o", "model.vf")
+    assert "2 samples cannot be held out in part" in said
+    assert "pass --no-search" in said
+    assert "give --kernel and --ridge" in said
+    done("fit", "two.csv", "-o", "model.vf", "--no-search")
+
+
 # Simulate
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
 def test_fit_simulate_read_back_is_what_python_gives(here: Path, name: str) -> None:
-    done("fit", "data.csv", "-o", "model.vf")
+    done("fit", "data.csv", "-o", "model.vf", "--no-search")
     assert done("simulate", "model.vf", "--from", "data.csv", "-o", name) == ""
     data = vf.read_trajectories("data.csv")
-    model = vf.MOCK().fit(data)
+    model = vf.MOCK(search=False).fit(data)
     xs = vf.rollout(model.field_, data).x
     expected = vf.Trajectories.from_arrays(
         xs, [t for t, _ in data], ids=data.ids, feature_names=data.feature_names
@@ -533,7 +637,7 @@ def test_export(here: Path, name: str) -> None:
         ("fit data.csv -o data.csv --force", ["'data.csv' is read from"]),
         ("fit data.csv -o x.vf --trajectory who", ["'data.csv'", "['who']", "--trajectory"]),
         ("fit data.csv -o x.vf --features v,z", ["'data.csv'", "['z']", "correct --features"]),
-        ("fit data.csv -o x.vf --ridge 1e-300", ["'data.csv'", "raise --ridge"]),
+        ("fit data.csv -o x.vf --no-search --ridge 1e-300", ["'data.csv'", "raise --ridge"]),
         ("simulate none.vf --from 1,0 --times 0,1", ["'none.vf'", "check the path"]),
         ("simulate data.csv --from 1,0 --times 0,1", ["data.csv", "vectorfield fit"]),
         ("simulate cut.vf --from 1,0 --times 0,1", ["cut.vf", "vectorfield fit"]),
@@ -619,7 +723,7 @@ def test_errors_of_usage(model: Path, args: str, words: Sequence[str]) -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        "fit data.csv -o old.csv",
+        "fit data.csv -o old.csv --no-search",
         "simulate model.vf --from data.csv -o old.csv",
         "datasets export pendulum -o old.csv",
     ],
@@ -655,7 +759,7 @@ def full_disk(path: Any) -> Any:
 @pytest.mark.parametrize(
     ("place", "args"),
     [
-        ("vectorfield.modelfile", "fit data.csv -o old.csv --force"),
+        ("vectorfield.modelfile", "fit data.csv -o old.csv --force --no-search"),
         ("vectorfield.tables._csv", "simulate model.vf --from data.csv -o old.csv --force"),
         ("vectorfield.tables._csv", "datasets export pendulum -o old.csv --force"),
     ],
@@ -788,7 +892,7 @@ def shown_on(leader: int) -> str:
 @needs_posix
 def test_progress_shows_on_a_terminal_and_leaves_standard_output_clean(here: Path) -> None:
     leader, follower = os.openpty()
-    command = [*PROGRAM, "fit", "data.csv", "-o", "model.vf"]
+    command = [*PROGRAM, "fit", "data.csv", "-o", "model.vf", "--no-search"]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=follower, text=True

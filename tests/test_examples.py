@@ -60,6 +60,14 @@ def test_gridsearch_chooses_on_folds_of_trajectories(tmp_path):
     assert text.startswith("rank  skill")
 
 
+def test_a_search_finds_the_pendulum_and_draws_nothing_unasked(tmp_path):
+    text = output("search", tmp_path)
+    assert figure(r"along 48 other swings: (\S+)", text) < 2e-3
+    assert "chosen: " in text
+    assert "runner-up: " in text
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_pendulum_laws_keep_the_energy(tmp_path):
     text = output("pendulum_laws", tmp_path)
     number = r"(\d\S*)"

@@ -235,7 +235,7 @@ def test_loaded_arrays_cannot_be_written(tmp_path):
 
 
 def test_a_fitted_model_comes_back(tmp_path, irregular):
-    model = vf.MOCK().fit(irregular(2))
+    model = vf.MOCK(search=False).fit(irregular(2))
     model.save(tmp_path / "model.vf")
     loaded = vf.load(tmp_path / "model.vf")
     x = np.random.default_rng(0).normal(size=(8, 2))

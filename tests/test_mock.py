@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def places(n: int = 20) -> np.ndarray:
 
 
 SETTINGS = {
-    "default": {},
+    "default": {"search": False},
     "everything": {
         "kernel": Separable(0.5 * Gaussian(0.8) + Linear(), [[1.0, 0.2], [0.2, 0.7]]),
         "ridge": 1e-6,
@@ -49,7 +50,12 @@ SETTINGS = {
         "solver": Dense("float64"),
     },
     "prior": {"kernel": Gaussian(0.7), "ridge": 1e-5, "prior": vf.prior.LinearPrior()},
-    "windows": {"kernel": Matern(2.5), "rule": Windows(4, Spline(2)), "noise": SnapshotNoise()},
+    "windows": {
+        "kernel": Matern(2.5),
+        "rule": Windows(4, Spline(2)),
+        "noise": SnapshotNoise(),
+        "search": False,
+    },
 }
 
 
@@ -63,7 +69,7 @@ def model(request: pytest.FixtureRequest) -> vf.MOCK:
 
 def test_get_and_set_params_nested():
     kernel = Gaussian(1.0) + 2.0 * Matern(1.5, 0.5)
-    model = vf.MOCK(kernel, rule=Lagrange(4))
+    model = vf.MOCK(kernel, rule=Lagrange(4), search=False)
     params = model.get_params()
     assert params["kernel"] is kernel
     assert params["kernel__left__length_scale"] == 1.0
@@ -71,7 +77,7 @@ def test_get_and_set_params_nested():
     assert params["rule__samples"] == 4
     assert set(model.get_params(deep=False)) == {
         "kernel", "ridge", "rule", "noise", "standardize", "solver", "prior", "robust", "smoother",
-        "refine", "search", "structure",
+        "refine", "blend", "search", "structure",
     }  # fmt: skip
     returned = model.set_params(
         kernel__left__length_scale=3.0, kernel__right__factor=5.0, rule__samples=6, ridge=1e-3
@@ -84,7 +90,7 @@ def test_get_and_set_params_nested():
 
 
 def test_a_new_kernel_and_its_setting_at_once():
-    model = vf.MOCK(Gaussian(1.0)).set_params(kernel__nu=3.5, kernel=Matern(1.5, 2.0))
+    model = vf.MOCK(Gaussian(1.0), search=False).set_params(kernel__nu=3.5, kernel=Matern(1.5, 2.0))
     assert model.kernel == Matern(3.5, 2.0)
 
 
@@ -99,7 +105,7 @@ def test_a_new_kernel_and_its_setting_at_once():
     ],
 )
 def test_bad_parameters_are_refused(params, message):
-    model = vf.MOCK(Gaussian(1.0))
+    model = vf.MOCK(Gaussian(1.0), search=False)
     with pytest.raises(ValueError, match=message):
         model.set_params(**params)
     assert model.kernel == Gaussian(1.0)
@@ -110,7 +116,7 @@ def test_the_constructor_only_stores():
     assert (model.kernel, model.ridge, model.rule) == ("nonsense", -1, 3)
     assert repr(vf.MOCK()) == "MOCK()"
     assert repr(vf.MOCK(Linear(), 1e-3)) == "MOCK(kernel=Linear(length_scale=1.0), ridge=0.001)"
-    assert "MOCK" in vf.MOCK(Gaussian(1.0))._repr_html_()
+    assert "MOCK" in vf.MOCK(Gaussian(1.0), search=False)._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -135,7 +141,7 @@ def test_the_constructor_only_stores():
 )
 def test_bad_settings_are_refused_by_fit(settings, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        vf.MOCK(**settings).fit(*data(2))
+        vf.MOCK(**{"search": False, **settings}).fit(*data(2))
 
 
 def test_clone(model):
@@ -163,7 +169,7 @@ def test_copies_and_pickles(model, copier):
 
 
 def test_methods_need_a_fit():
-    model = vf.MOCK()
+    model = vf.MOCK(search=False)
     xs, ts = data(2)
     for call in (
         lambda: model.predict(places()),
@@ -184,7 +190,7 @@ def test_a_fit_that_failed_is_no_fit():
 
 
 def test_a_refit_that_failed_leaves_nothing_of_the_old_fit():
-    model = vf.MOCK(Gaussian(10.0), standardize=False)
+    model = vf.MOCK(Gaussian(10.0), standardize=False, search=False)
     model.fit(np.linspace(1.0, 2.0, 60)[:, None], 0.1)
     with pytest.raises(vf.SolveError):
         model.set_params(ridge=1e-30).fit(np.linspace(1.0, 1.001, 60)[:, None], 0.1)
@@ -194,7 +200,7 @@ def test_a_refit_that_failed_leaves_nothing_of_the_old_fit():
 
 def test_fitted_attributes():
     xs, ts = data(3)
-    model = vf.MOCK().fit(xs, ts)
+    model = vf.MOCK(search=False).fit(xs, ts)
     count = sum(len(t) - 1 for t in ts)
     assert model.residuals_.shape == (count, 2)
     assert model.n_features_in_ == 2
@@ -214,7 +220,7 @@ GRID = {"kernel__length_scale": [0.05, 1.0], "ridge": [1e-6, 1e2]}
 
 def test_grid_search_over_a_list_of_trajectories():
     xs, ts = data()
-    search = GridSearchCV(vf.MOCK(Gaussian(1.0)), GRID, cv=KFold(4)).fit(xs, ts)
+    search = GridSearchCV(vf.MOCK(Gaussian(1.0), search=False), GRID, cv=KFold(4)).fit(xs, ts)
     assert search.best_params_ == {"kernel__length_scale": 1.0, "ridge": 1e-6}
     assert search.best_score_ > 0.8
     assert search.best_estimator_.kernel == Gaussian(1.0)
@@ -225,8 +231,8 @@ def test_grid_search_over_a_list_of_trajectories():
 def test_grid_search_over_trajectories():
     xs, ts = data()
     trajectories = vf.Trajectories.from_arrays(xs, ts, feature_names=["a", "b"])
-    search = GridSearchCV(vf.MOCK(Gaussian(1.0)), GRID, cv=KFold(4)).fit(trajectories)
-    lists = GridSearchCV(vf.MOCK(Gaussian(1.0)), GRID, cv=KFold(4)).fit(xs, ts)
+    search = GridSearchCV(vf.MOCK(Gaussian(1.0), search=False), GRID, cv=KFold(4)).fit(trajectories)
+    lists = GridSearchCV(vf.MOCK(Gaussian(1.0), search=False), GRID, cv=KFold(4)).fit(xs, ts)
     np.testing.assert_array_equal(
         search.cv_results_["mean_test_score"], lists.cv_results_["mean_test_score"]
     )
@@ -241,14 +247,14 @@ def test_search_over_kernels_rules_and_noise():
         "rule": [Trapezoid(), Lagrange(4)],
         "noise": [White(), None],
     }
-    search = GridSearchCV(vf.MOCK(ridge=1e-6), grid, cv=2).fit(xs, ts)
+    search = GridSearchCV(vf.MOCK(ridge=1e-6, search=False), grid, cv=2).fit(xs, ts)
     assert search.best_params_["rule"] in grid["rule"]
     assert search.best_params_["kernel"] == Polynomial(3)  # it holds the spiral
     assert kernel == Gaussian(1.0)
 
 
 def test_cross_val_score():
-    scores = cross_val_score(vf.MOCK(), *data(6), cv=3)
+    scores = cross_val_score(vf.MOCK(search=False), *data(6), cv=3)
     assert scores.shape == (3,)
     assert (scores > 0.5).all()
 
@@ -259,22 +265,25 @@ def test_cross_val_score():
 def test_all_forms_of_the_same_data():
     xs, ts = data(4)
     trajectories = vf.Trajectories.from_arrays(xs, ts)
-    expected = vf.MOCK().fit(xs, ts).predict(places())
+    expected = vf.MOCK(search=False).fit(xs, ts).predict(places())
     forms = [(trajectories,), (list(trajectories),), (tuple(xs), tuple(ts))]
     forms += [(trajectories.to_frame(backend),) for backend in ("pandas", "polars", "pyarrow")]
     forms += [([x.tolist() for x in xs], [t.tolist() for t in ts])]
     for form in forms:
-        np.testing.assert_array_equal(vf.MOCK().fit(*form).predict(places()), expected)
-    one = vf.MOCK().fit(xs[0], ts[0]).predict(places())
-    np.testing.assert_array_equal(vf.MOCK().fit([xs[0]], [ts[0]]).predict(places()), one)
-    np.testing.assert_array_equal(vf.MOCK().fit(trajectories[0]).predict(places()), one)
+        np.testing.assert_array_equal(vf.MOCK(search=False).fit(*form).predict(places()), expected)
+    one = vf.MOCK(search=False).fit(xs[0], ts[0]).predict(places())
+    np.testing.assert_array_equal(
+        vf.MOCK(search=False).fit([xs[0]], [ts[0]]).predict(places()), one
+    )
+    np.testing.assert_array_equal(vf.MOCK(search=False).fit(trajectories[0]).predict(places()), one)
 
 
 def test_a_step_for_times():
     x = data(1)[0][0]
     t = 0.25 * np.arange(len(x))
     np.testing.assert_array_equal(
-        vf.MOCK().fit(x, 0.25).predict(places()), vf.MOCK().fit(x, t).predict(places())
+        vf.MOCK(search=False).fit(x, 0.25).predict(places()),
+        vf.MOCK(search=False).fit(x, t).predict(places()),
     )
 
 
@@ -317,7 +326,9 @@ def test_times_may_start_anywhere(model):
 
 
 @pytest.mark.parametrize(("time", "state"), [(1e3, 1.0), (1.0, 1e-3), (1e3, 1e-3), (1e-6, 1e9)])
-@pytest.mark.parametrize("settings", [{}, SETTINGS["windows"], {"rule": Spline()}])
+@pytest.mark.parametrize(
+    "settings", [SETTINGS["default"], SETTINGS["windows"], {"rule": Spline(), "search": False}]
+)
 def test_units_do_not_matter_to_the_defaults(settings, time, state):
     """dx/dt in new units is the old one times state / time."""
     xs, ts = data(4)
@@ -341,16 +352,16 @@ def test_units_do_not_matter_to_the_defaults(settings, time, state):
 def test_own_units_for_each_coordinate():
     xs, ts = data(4)
     units = np.array([1e6, 1e-6])
-    one = vf.MOCK().fit(xs, ts).predict(places())
-    other = vf.MOCK().fit([x * units for x in xs], ts).predict(places() * units)
+    one = vf.MOCK(search=False).fit(xs, ts).predict(places())
+    other = vf.MOCK(search=False).fit([x * units for x in xs], ts).predict(places() * units)
     np.testing.assert_allclose(other / units, one, rtol=0, atol=1e-9)
 
 
 def test_constant_columns_are_only_centred():
     xs, ts = data(4)
     wide = [np.column_stack([np.full(len(x), 0.1), x, np.full(len(x), -1e12)]) for x in xs]
-    model = vf.MOCK(ridge=1e-8).fit(wide, ts)
-    narrow = vf.MOCK(ridge=1e-8).fit(xs, ts)
+    model = vf.MOCK(ridge=1e-8, search=False).fit(wide, ts)
+    narrow = vf.MOCK(ridge=1e-8, search=False).fit(xs, ts)
     np.testing.assert_array_equal(model.field_.scale[[0, 3]], 1.0)
     at = np.column_stack([np.full(20, 0.1), places(), np.full(20, -1e12)])
     value = model.predict(at)
@@ -362,7 +373,7 @@ def test_constant_columns_are_only_centred():
 
 def test_nothing_moves():
     for kernel in (None, Gaussian(), Linear(), Constant(), Polynomial(2)):
-        model = vf.MOCK(kernel).fit(np.full((6, 2), 3.0), 0.1)
+        model = vf.MOCK(kernel, search=False).fit(np.full((6, 2), 3.0), 0.1)
         np.testing.assert_array_equal(model.predict([[3.0, 3.0], [5.0, 0.0]]), np.zeros((2, 2)))
         assert model.score(np.full((6, 2), 3.0), 0.1) == 1.0
         assert model.rkhs_norm_ == 0.0
@@ -371,7 +382,7 @@ def test_nothing_moves():
 def test_one_coordinate():
     t = np.linspace(0.0, 3.0, 40)
     xs = [x0 * np.exp(-t)[:, None] for x0 in (1.0, -2.0)]
-    model = vf.MOCK(ridge=1e-9).fit(xs, t)
+    model = vf.MOCK(ridge=1e-9, search=False).fit(xs, t)
     at = np.linspace(-1.5, 0.9, 7)[:, None]
     np.testing.assert_allclose(model.predict(at), -at, rtol=0, atol=2e-3)
     assert model.simulate([0.5], [0.0, 1.0])[1, 0] == pytest.approx(0.5 * np.exp(-1), abs=1e-3)
@@ -380,9 +391,10 @@ def test_one_coordinate():
 
 def test_two_samples():
     for ridge in (None, 1e-6):
-        model = vf.MOCK(Constant(), ridge).fit(np.array([[0.0, 1.0], [1.0, 3.0]]), 0.5)
+        model = vf.MOCK(Constant(), ridge, search=False)
+        model.fit(np.array([[0.0, 1.0], [1.0, 3.0]]), 0.5)
         np.testing.assert_allclose(model.predict([[7.0, 7.0]]), [[2.0, 4.0]], rtol=2e-3)
-    assert vf.MOCK().fit(np.array([[0.0], [1.0]]), 0.5).predict([[0.5]]).shape == (1, 1)
+    assert vf.MOCK(search=False).fit(np.array([[0.0], [1.0]]), 0.5).predict([[0.5]]).shape == (1, 1)
 
 
 def test_many_short_trajectories_equal_their_increments():
@@ -406,7 +418,7 @@ def test_data_that_cannot_be_used():
         (vf.Trajectories.from_arrays(xs, ts), ts, "times were given twice"),
     ]:
         with pytest.raises(vf.DataError, match=message):
-            vf.MOCK().fit(x, t)
+            vf.MOCK(search=False).fit(x, t)
 
 
 # Predictions, simulations, scores
@@ -417,7 +429,7 @@ def test_predict_reads_tables_by_name():
     polars = pytest.importorskip("polars")
     xs, ts = data(3)
     trajectories = vf.Trajectories.from_arrays(xs, ts, feature_names=["v", "w"])
-    model = vf.MOCK().fit(trajectories)
+    model = vf.MOCK(search=False).fit(trajectories)
     at = places()
     expected = model.predict(at)
     columns = {"w": at[:, 1], "note": np.arange(20), "v": at[:, 0]}
@@ -449,13 +461,13 @@ def test_predict_reads_tables_by_name():
     ],
 )
 def test_states_that_cannot_be_predicted(x, message):
-    model = vf.MOCK().fit(*data(2))
+    model = vf.MOCK(search=False).fit(*data(2))
     with pytest.raises(vf.DataError, match=message):
         model.predict(x)
 
 
 def test_predict_one_state_many_and_none():
-    model = vf.MOCK().fit(*data(2))
+    model = vf.MOCK(search=False).fit(*data(2))
     many = model.predict(places())
     assert many.shape == (20, 2)
     np.testing.assert_allclose(model.predict(places()[3]), many[3], rtol=1e-12)
@@ -464,7 +476,7 @@ def test_predict_one_state_many_and_none():
 
 
 def test_simulate_shapes_and_options():
-    model = vf.MOCK().fit(*data())
+    model = vf.MOCK(search=False).fit(*data())
     t = np.linspace(0.0, 1.0, 5)
     x0 = places(3)
     batch = model.simulate(x0, t)
@@ -485,7 +497,7 @@ def test_simulate_shapes_and_options():
 def test_score_is_the_skill_of_rollouts():
     xs, ts = data(4)
     held_xs, held_ts = data(3, seed=5)
-    model = vf.MOCK().fit(xs, ts)
+    model = vf.MOCK(search=False).fit(xs, ts)
     errors, null = 0.0, 0.0
     for x, t in zip(held_xs, held_ts, strict=True):
         path = model.simulate(x[0], t)
@@ -513,7 +525,7 @@ def test_score_is_finite_where_rollouts_fail():
 
 def test_defaults_have_skill():
     xs, ts = data(10)
-    model = vf.MOCK().fit(xs[:7], ts[:7])
+    model = vf.MOCK(search=False).fit(xs[:7], ts[:7])
     assert model.score(xs[7:], ts[7:]) > 0.9
     relative = np.abs(model.predict(places()) - spiral(places())).max()
     assert relative < 0.3
@@ -523,7 +535,7 @@ def test_defaults_have_skill_on_noisy_data():
     rng = np.random.default_rng(3)
     xs, ts = data(12)
     noisy = [x + 0.03 * rng.normal(size=x.shape) for x in xs]
-    assert vf.MOCK().fit(noisy[:9], ts[:9]).score(xs[9:], ts[9:]) > 0.7
+    assert vf.MOCK(search=False).fit(noisy[:9], ts[:9]).score(xs[9:], ts[9:]) > 0.7
 
 
 def test_an_ill_conditioned_fit_warns_with_the_remedy():
@@ -571,7 +583,7 @@ def test_torch_equals_numpy(name):
 def test_torch_models_pickle_and_save(tmp_path):
     torch = pytest.importorskip("torch")
     xs, ts = data(2)
-    model = vf.MOCK().fit([torch.asarray(x) for x in xs], ts)
+    model = vf.MOCK(search=False).fit([torch.asarray(x) for x in xs], ts)
     other = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(other.predict(places()).numpy(), model.predict(places()).numpy())
     model.save(tmp_path / "model.vf")
@@ -579,3 +591,137 @@ def test_torch_models_pickle_and_save(tmp_path):
     np.testing.assert_allclose(
         loaded(places()), model.predict(places()).numpy(), rtol=0, atol=1e-10
     )
+
+
+# What is left out is chosen on held-out data
+
+NARROW = {"rule": Lagrange(4), "noise": White()}  # with a kernel the ridge alone is open, and prior
+
+
+@pytest.mark.parametrize(
+    ("settings", "searches"),
+    [
+        ({}, True),
+        ({"kernel": Gaussian(1.0)}, True),
+        ({"ridge": 1e-6}, True),
+        ({"kernel": Gaussian(1.0), "ridge": 1e-6}, False),
+        ({"kernel": Gaussian(), "ridge": 1e-6}, False),
+        ({"search": False}, False),
+        ({"kernel": Gaussian(1.0), "ridge": 1e-6, "search": vf.Search()}, True),
+        ({"kernel": Gaussian(1.0), "ridge": 1e-6, "search": True}, True),
+    ],
+)
+def test_a_search_is_made_where_kernel_or_ridge_is_left_out(settings, searches):
+    model = vf.MOCK(**settings)
+    assert model.searcher == (vf.Search() if searches else None)
+    assert model.get_params(deep=False)["search"] == settings.get("search")
+
+
+def test_a_search_of_the_wrong_kind_is_refused():
+    for wrong in ("grid", 3, vf.Search):
+        with pytest.raises(TypeError, match="search must be a Search such as"):
+            vf.MOCK(search=wrong).fit(*data(2))
+
+
+def test_what_is_chosen_without_a_word_is_what_search_chooses():
+    xs, ts = data(3)
+    model = vf.MOCK(Polynomial(3), **NARROW).fit(xs, ts)
+    asked = vf.MOCK(Polynomial(3), **NARROW, search=vf.Search()).fit(xs, ts)
+    np.testing.assert_array_equal(model.predict(places()), asked.predict(places()))
+    assert len(model.report_.trials) == len(asked.report_.trials) > 10
+    plan = model.plan_
+    assert plan == model.report_.best.plan == asked.plan_
+    assert (plan.rule, plan.noise) == (NARROW["rule"], NARROW["noise"])
+    assert plan.kernel == Polynomial(3)
+    assert model.ridge_ == plan.ridge
+    assert model.get_params()["ridge"] is None  # the settings are as they were given
+    again = plan.fit(vf.Trajectories.from_arrays(xs, ts)).field
+    np.testing.assert_array_equal(again(places()), model.predict(places()))
+    plain = vf.MOCK(Polynomial(3), search=False).fit(xs, ts)
+
+    def error(model):
+        return np.abs(model.predict(places()) - spiral(places())).max()
+
+    assert error(model) < 0.5 * error(plain)
+
+
+def test_with_noise_a_search_without_hints_is_far_better_than_the_defaults():
+    rng = np.random.default_rng(3)
+    xs, ts = data(6)
+    noisy = [x + 0.05 * rng.normal(size=x.shape) for x in xs]
+    model = vf.MOCK(Polynomial(3), rule=Trapezoid(), noise=SnapshotNoise()).fit(noisy, ts)
+    plain = vf.MOCK(search=False).fit(noisy, ts)
+    errors = [
+        np.sqrt(np.mean((m.predict(places()) - spiral(places())) ** 2)) for m in (model, plain)
+    ]
+    assert errors[0] < 0.6 * errors[1]
+    np.testing.assert_allclose(model.report_.noise, 0.05, rtol=0.3)
+    assert model.report_.beats_null
+
+
+def test_validation_trajectories_judge_and_are_not_learned_from():
+    xs, ts = data(4)
+    train, held = (xs[:3], ts[:3]), (xs[3:], ts[3:])
+    model = vf.MOCK(Polynomial(3), **NARROW).fit(*train, validation=held)
+    assert model.report_.folds == 1
+    assert len(model.residuals_) == sum(len(t) - 1 for t in ts[:3])
+    trajectories = vf.Trajectories.from_arrays(*held)
+    same = vf.MOCK(Polynomial(3), **NARROW).fit(*train, validation=trajectories)
+    assert same.plan_ == model.plan_
+
+
+@pytest.mark.parametrize("settings", [{"search": False}, {"kernel": Gaussian(1.0), "ridge": 1e-6}])
+def test_validation_with_nothing_to_choose_is_refused(settings):
+    xs, ts = data(3)
+    with pytest.raises(ValueError, match=r"nothing is left to choose.*leave validation out"):
+        vf.MOCK(**settings).fit(xs[:2], ts[:2], validation=(xs[2:], ts[2:]))
+
+
+@pytest.mark.parametrize("x", [[[0.0], [1.0]], [[0.0], [1.0], [3.0]]])
+def test_data_too_short_to_hold_any_out_say_what_to_do(x):
+    with pytest.raises(vf.DataError, match=r"cannot be held out in part; pass search=False"):
+        vf.MOCK().fit(np.array(x), 0.5)
+    for model in (vf.MOCK(search=False), vf.MOCK(Gaussian(1.0), 1e-6)):  # both remedies work
+        assert np.isfinite(model.fit(np.array(x), 0.5).predict([[0.5]])).all()
+
+
+def test_torch_tensors_are_not_searched_on():
+    torch = pytest.importorskip("torch")
+    xs, ts = data(2)
+    with pytest.raises(vf.DataError, match=r"NumPy arrays; pass .* or pass search=False"):
+        vf.MOCK().fit([torch.asarray(x) for x in xs], ts)
+
+
+class Reckless(vf.tuning.Searcher):
+    """A search whose ridge is too small by far."""
+
+    def __call__(self, plan, left_open, train, validation=None):
+        report = vf.Search(max_time=0.01)(plan, left_open, train, validation)
+        reckless = replace(report.best.plan, kernel=Gaussian(10.0), ridge=1e-20)
+        return replace(report, best=replace(report.best, plan=reckless))
+
+
+def test_a_ridge_too_low_for_all_data_is_raised_and_the_report_says_so():
+    x = np.linspace(1.0, 2.0, 60)[:, None]
+    open_ = {"rule": Trapezoid(), "noise": White(), "prior": vf.prior.MeanReverting(1.0)}
+    model = vf.MOCK(Gaussian(10.0), **open_, search=Reckless()).fit(x, 0.1)
+    ridge, plan = model.ridge_, model.plan_
+    assert model.solution_.status.ok
+    assert math.log10(ridge / 1e-20) == pytest.approx(round(math.log10(ridge / 1e-20)))
+    assert plan == model.report_.best.plan
+    assert plan.ridge == ridge == model.field_.info["ridge"]
+    raised = [note for note in model.report_.notes if "ridge was raised" in note]
+    assert len(raised) == 1
+    assert raised[0].startswith(f"the ridge was raised to {ridge:.3g}, since")
+    assert "the ridge was raised" in str(model.report_)
+    with pytest.raises(vf.SolveError):  # the next smaller one would not have done
+        replace(plan, ridge=ridge / 10).fit(vf.Trajectories.from_arrays([x], 0.1))
+
+
+def test_a_given_ridge_is_never_raised():
+    x = np.linspace(1.0, 2.0, 60)[:, None]
+    model = vf.MOCK(Gaussian(10.0), 1e-20, search=Reckless())
+    with pytest.raises(vf.SolveError):
+        model.fit(x, 0.1)
+    assert not model.solution_.status.ok
+    assert not hasattr(model, "field_")

@@ -119,8 +119,8 @@ def test_a_copy_in_text_mode_is_noticed(good, folder):
 
 
 def test_a_later_format_is_named(folder):
-    with pytest.raises(vf.ModelFileError, match=r"format 3 is newer than format 2.*upgrade"):
-        load_bytes(forge(HEADER, version=3), folder)
+    with pytest.raises(vf.ModelFileError, match=r"format 4 is newer than format 3.*upgrade"):
+        load_bytes(forge(HEADER, version=4), folder)
 
 
 def test_there_is_no_format_zero(folder):

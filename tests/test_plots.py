@@ -12,10 +12,12 @@ from vectorfield.plots import (
     TRUE,
     dependencies,
     phase_portrait,
+    search,
     stencil,
     trajectories,
 )
 from vectorfield.trajectories import Trajectories
+from vectorfield.tuning.candidates import lengths_of
 
 matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
@@ -207,7 +209,7 @@ def test_without_matplotlib_the_extra_is_named():
 
 
 def test_a_fitted_model_is_named_with_its_remedy():
-    model = vf.MOCK().fit(circles())
+    model = vf.MOCK(search=False).fit(circles())
     with pytest.raises(TypeError, match="pass its field_"):
         phase_portrait(model, data=circles())
     assert phase_portrait(model.field_, data=circles()).get_xlabel() == "p"
@@ -336,3 +338,75 @@ def test_stencils_of_rings_and_grids():
         dependencies(np.eye(3))
     with pytest.raises(ValueError, match="values"):
         dependencies(ring(3), values="colour")
+
+
+def report(**options):
+    t = np.linspace(0.0, 4.0, 25)
+    rng = np.random.default_rng(0)
+    xs = [r * np.stack([np.cos(t), np.sin(t)], axis=1) for r in (0.5, 1.0, 1.5, 2.0)]
+    noisy = [x + 0.05 * rng.normal(size=x.shape) for x in xs]
+    options = {"smoother": vf.SplineSmoother(), "noise": vf.occupation.White()} | options
+    model = vf.MOCK(search=vf.Search(folds=2), rule=vf.occupation.Trapezoid(), **options)
+    return model.fit(noisy, t).report_
+
+
+@pytest.fixture(scope="module")
+def found():
+    return report()
+
+
+def test_a_search_shows_scores_by_ridge_and_length_scale_and_where_time_went(found):
+    ridge, length, time = search(found, most=3)
+    kinds = {}
+    for trial in found.trials:
+        name = type(getattr(trial.plan.kernel, "kernel", trial.plan.kernel)).__name__
+        kinds.setdefault(name, []).append(trial)
+    labels = [text.get_text() for text in ridge.figure.legends[0].get_texts()]
+    assert len(labels) == 5
+    assert labels[3:] == ["chosen", "runner-up"]
+    (line,) = drawn(ridge, labels[0])  # the best kind of all
+    assert line.get_ydata().min() == min(t.score for t in found.trials if t.plan.refine is None)
+    scores = {t.score for t in found.trials}
+    for ax in (ridge, length):
+        for one in ax.get_lines():
+            if one.get_marker() == "o":
+                assert set(one.get_ydata()) <= scores
+                assert (np.diff(one.get_xdata()) > 0).all()
+        nulls = [one for one in ax.get_lines() if list(one.get_ydata()) == [1.0, 1.0]]
+        assert len(nulls) == 1
+        assert ax.get_ylim()[0] < found.best.score < 1.0 < ax.get_ylim()[1]
+    bars = [bar.get_width() for bar in time.patches]
+    stages = [text.get_text() for text in time.get_yticklabels()]
+    assert stages == list(dict.fromkeys(t.stage for t in found.trials))
+    assert sum(bars) == pytest.approx(sum(t.seconds for t in found.trials))
+    counts = [int(text.get_text().split(", ")[1].split(" ")[0]) for text in time.texts]
+    assert sum(counts) == len(found.trials)
+    assert len(np.unique(pixels(ridge.figure).reshape(-1, 3), axis=0)) > 50
+
+
+def test_chosen_and_runner_up_have_their_standard_errors(found):
+    ridge, length, _ = search(found)
+    for name, trial in (("chosen", found.best), ("runner-up", found.runner_up)):
+        (bar,) = [c for c in ridge.containers if c.get_label() == name]
+        ((at, score),) = bar.lines[0].get_xydata()
+        assert (at, score) == (trial.level, trial.score)
+        low, high = bar.lines[2][0].get_segments()[0][:, 1]
+        assert (high - score, score - low) == pytest.approx((trial.spread, trial.spread))
+    marked = [c for c in length.containers if c.get_label() == "chosen"]
+    assert len(marked) == bool(lengths_of(found.best.plan.kernel))
+
+
+def test_a_search_of_one_kernel_fits_on_given_axes():
+    one = report(kernel=vf.kernels.Monomials(1), ridge=1e-4, prior=vf.prior.LinearPrior())
+    given = Figure().subplots(1, 3)
+    axs = search(one, axs=given)
+    assert axs[0] is given[0]
+    assert not [line for line in axs[1].get_lines() if len(line.get_xdata()) > 2]
+    assert "none" in [text.get_text() for text in axs[1].texts]
+    assert len(np.unique(pixels(given[0].figure).reshape(-1, 3), axis=0)) > 50
+    with pytest.raises(ValueError, match="axs has 2 Axes, expected 3"):
+        search(one, axs=given[:2])
+    with pytest.raises(TypeError, match="got MOCK"):
+        search(vf.MOCK(search=False))
+    with pytest.raises(ValueError, match="most must be at least 1"):
+        search(one, most=0)

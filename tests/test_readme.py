@@ -30,7 +30,8 @@ def with_python(page):
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(p, id=str(p.relative_to(ROOT))) for p in PAGES if with_python(p)],
+    # that of README.md runs below
+    [pytest.param(p, id=str(p.relative_to(ROOT))) for p in PAGES[1:] if with_python(p)],
 )
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -50,7 +51,8 @@ def test_fences_say_what_they_hold(page):
 
 def test_the_pages_meant_to_run_are_found():
     found = {str(page.relative_to(ROOT)) for page in PAGES if with_python(page)}
-    names = ("data", "kernels", "method", "priors", "rules", "simulate", "solvers", "tuning")
+    names = ("data", "kernels", "method", "priors", "rivals", "rules", "simulate", "solvers")
+    names += ("tuning",)
     guide = {f"docs/guide/{name}.md" for name in names}
     assert found >= {"README.md", "docs/index.md", "docs/tutorial.md"} | guide
 
@@ -62,8 +64,9 @@ def test_the_quick_start_gives_what_its_comments_say(tmp_path, monkeypatch):
     names = {}
     exec(block, names)
     model, xs, ts = names["model"], names["xs"], names["ts"]
-    assert abs(model.predict([[1.0, 0.0]]) - [0.0, -1.0]).max() < 0.1
-    assert 0.85 < model.score(xs[15:], ts[15:]) < 0.95
+    assert abs(model.predict([[1.0, 0.0]]) - [0.0, -1.0]).max() < 0.01
+    assert model.score(xs[5:], ts[5:]) > 0.99
+    assert model.plan_ == model.report_.best.plan
     assert (tmp_path / "oscillator.vf").exists()
 
 

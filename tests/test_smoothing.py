@@ -258,7 +258,7 @@ def test_manners(tmp_path):
     _, noisy = waves()
     smoother = SplineSmoother()
     assert isinstance(smoother, Smoother)
-    model = vf.MOCK(smoother=smoother)
+    model = vf.MOCK(smoother=smoother, search=False)
     assert clone(model).get_params() == model.get_params()
     model.set_params(smoother__penalty=0.1).fit(noisy)
     assert model.smoother == SplineSmoother(0.1)

@@ -3,12 +3,14 @@
 >>> import numpy as np, vectorfield as vf
 >>> t = np.linspace(0.0, 5.0, 51)
 >>> xs = [a * np.stack([np.cos(t), -np.sin(t)], axis=1) for a in (0.5, 1.0, 1.5)]
->>> model = vf.MOCK(ridge=1e-9).fit(xs, t)
+>>> model = vf.MOCK(vf.kernels.Gaussian(2.0), 1e-9).fit(xs, t)
 >>> model.predict(np.array([[1.0, 0.0]])).round(2)
 array([[ 0., -1.]])
 """
 
 from vectorfield import (
+    blend,
+    comparators,
     datasets,
     kernels,
     linalg,
@@ -16,6 +18,7 @@ from vectorfield import (
     occupation,
     prior,
     robust,
+    shooting,
     smoothing,
     systems,
     tables,
@@ -24,6 +27,7 @@ from vectorfield._errors import (
     DataError,
     MissingExtraError,
     ModelFileError,
+    SearchWarning,
     SimulationError,
     SimulationWarning,
     SolveError,
@@ -31,12 +35,13 @@ from vectorfield._errors import (
     VectorFieldError,
 )
 from vectorfield._progress import progress
+from vectorfield.blend import Blend
 from vectorfield.compression import compress
 from vectorfield.field import VectorField, load
 from vectorfield.mock import MOCK
 from vectorfield.plan import Plan
 from vectorfield.robust import Huber
-from vectorfield.shooting import Shooting
+from vectorfield.shooting import Rollouts, Shooting
 from vectorfield.simulate import Outcome, Simulation, rollout, simulate
 from vectorfield.smoothing import SplineSmoother, noise_level
 from vectorfield.structure import Dependencies, Structure, discover_structure
@@ -48,6 +53,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MOCK",
+    "Blend",
     "DataError",
     "Dependencies",
     "Huber",
@@ -56,7 +62,9 @@ __all__ = [
     "Outcome",
     "Plan",
     "Report",
+    "Rollouts",
     "Search",
+    "SearchWarning",
     "Shooting",
     "Simulation",
     "SimulationError",
@@ -70,6 +78,8 @@ __all__ = [
     "Trajectory",
     "VectorField",
     "VectorFieldError",
+    "blend",
+    "comparators",
     "compress",
     "datasets",
     "discover_structure",
@@ -85,6 +95,7 @@ __all__ = [
     "read_trajectories",
     "robust",
     "rollout",
+    "shooting",
     "simulate",
     "smoothing",
     "systems",

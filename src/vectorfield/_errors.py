@@ -15,6 +15,7 @@ __all__ = [
     "DataError",
     "MissingExtraError",
     "ModelFileError",
+    "SearchWarning",
     "SimulationError",
     "SimulationWarning",
     "SolveError",
@@ -53,6 +54,10 @@ class SolveError(VectorFieldError, ArithmeticError):
 
 class SolveWarning(UserWarning):
     """The linear system was close to singular; the fit may be less accurate than hoped."""
+
+
+class SearchWarning(UserWarning):
+    """A search found no field that is clearly better than the null model, x(t) = x(0)."""
 
 
 class SimulationError(VectorFieldError, ArithmeticError):

@@ -11,25 +11,37 @@ from typing import Any
 __all__ = ["bar", "listening", "progress", "report"]
 
 Listener = Callable[[str, float], None]
+Details = Callable[[str], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("vectorfield_progress", default=None)
+_details: ContextVar[Details | None] = ContextVar("vectorfield_details", default=None)
 
 
-def report(stage: str, done: float) -> None:
-    """Tell the listener, if there is one, that the fraction ``done`` of a stage is over."""
+def report(stage: str, done: float, detail: str = "") -> None:
+    """Tell the listener, if there is one, that the fraction ``done`` of a stage is over.
+
+    ``detail`` is a word on how it goes, for those who show one.
+    """
+    details = _details.get()
+    if details is not None:
+        details(detail)
     listener = _listener.get()
     if listener is not None:
         listener(stage, done)
 
 
 @contextmanager
-def listening(listener: Listener | None) -> Iterator[None]:
-    """Call ``listener(stage, done)`` on every report from inside, other threads' included."""
-    token = _listener.set(listener)
+def listening(listener: Listener | None, details: Details | None = None) -> Iterator[None]:
+    """Call ``listener(stage, done)`` on every report from inside, other threads' included.
+
+    ``details(text)`` is called before it, with the empty text where there is no detail.
+    """
+    tokens = _listener.set(listener), _details.set(details)
     try:
         yield
     finally:
-        _listener.reset(token)
+        _listener.reset(tokens[0])
+        _details.reset(tokens[1])
 
 
 @contextmanager
@@ -37,7 +49,8 @@ def progress(stream: Any = None) -> Iterator[None]:
     """Show the progress of fits and simulations inside the ``with`` block.
 
     A bar with the stage at work, on a terminal or in a notebook, by rich where it is installed
-    (the extra ``cli``); elsewhere a line as each stage begins. Nothing is left on a terminal.
+    (the extra ``cli``); elsewhere a line as each stage begins. Nothing is left on a terminal. Of a
+    search the bar also shows how many trials are done, and the best score.
 
     Args:
         stream: where to write; standard error by default.
@@ -46,7 +59,7 @@ def progress(stream: Any = None) -> Iterator[None]:
         >>> import sys, numpy as np, vectorfield as vf
         >>> t = np.linspace(0.0, 5.0, 51)
         >>> with vf.progress(stream=sys.stdout):  # no terminal here
-        ...     model = vf.MOCK(ridge=1e-9).fit(np.exp(-t)[:, None], t)
+        ...     model = vf.MOCK(vf.kernels.Gaussian(2.0), 1e-9).fit(np.exp(-t)[:, None], t)
         Gram matrix
         factor
     """
@@ -87,9 +100,15 @@ def bar(console: Any, title: str = "") -> Iterator[None]:
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as shown:
         task = shown.add_task(title, total=None)
 
+        said = ""
+
+        def details(text: str) -> None:
+            nonlocal said
+            said = f" ({text})" if text else ""
+
         def listener(stage: str, done: float) -> None:
             text = f"{title}: {stage}" if title else stage
-            shown.update(task, description=text, total=1.0, completed=done)
+            shown.update(task, description=text + said, total=1.0, completed=done)
 
-        with listening(listener):
+        with listening(listener, details):
             yield

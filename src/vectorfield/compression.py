@@ -13,7 +13,7 @@ from vectorfield import _backend
 from vectorfield._errors import VectorFieldError
 from vectorfield._settings import check_integer, check_real
 from vectorfield.field import VectorField
-from vectorfield.kernels import KernelExpansion, ScalarKernel, Separable
+from vectorfield.kernels import KernelExpansion, Mixture, ScalarKernel, Separable
 
 __all__ = ["compress"]
 
@@ -55,8 +55,9 @@ def compress(field: VectorField, tolerance: float = 1e-8, *, max_nodes: int = 20
     check_integer("max_nodes", max_nodes, at_least=1)
     full = field.expansion
     if not isinstance(full, KernelExpansion) or not isinstance(full.kernel, Separable):
+        hint = "; compress the fields before they are mixed" if isinstance(full, Mixture) else ""
         raise TypeError(
-            f"compress needs a field of a Separable kernel, got {type(field.kernel).__name__}"
+            f"compress needs a field of a Separable kernel, got {type(field.kernel).__name__}{hint}"
         )
     nodes, coefficients = full.nodes, full.coefficients
     if full.kernel.matrix is not None:

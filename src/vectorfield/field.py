@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from vectorfield import _backend
 from vectorfield._errors import DataError, ModelFileError
 from vectorfield._intake import check_feature_names
-from vectorfield.kernels.expansion import Expansion, restore
+from vectorfield.kernels.expansion import Expansion
+from vectorfield.kernels.mixture import restore
 from vectorfield.kernels.operators import OperatorKernel
 from vectorfield.modelfile import read_model, write_model
 from vectorfield.prior import Drift
@@ -40,7 +41,8 @@ class VectorField:
     Example:
         >>> import numpy as np, vectorfield as vf
         >>> t = np.linspace(0.0, 3.0, 40)
-        >>> model = vf.MOCK(ridge=1e-10).fit(np.exp(-t)[:, None], t)  # dx/dt = -x
+        >>> decay = np.exp(-t)[:, None]  # dx/dt = -x
+        >>> model = vf.MOCK(vf.kernels.Gaussian(2.0), 1e-10).fit(decay, t)
         >>> model.field_(np.array([[0.5]])).round(3)
         array([[-0.5]])
         >>> model.field_.jacobian(np.array([[0.5]])).round(2)
@@ -137,11 +139,11 @@ class VectorField:
             "feature_names": list(self.feature_names),
             "info": dict(self.info),
         }
-        version = 1  # what earlier versions of the library read
+        version = self.expansion.format  # the earliest there is, for earlier versions
         if self.prior is not None:
             header["prior"], own = self.prior.describe()
             arrays |= {PRIOR + name: array for name, array in own.items()}
-            version = 2
+            version = max(version, 2)
         arrays = {name: _backend.to_numpy(a) for name, a in arrays.items()}
         write_model(path, header, arrays, version=version)
 
@@ -203,7 +205,7 @@ def load(path: str | os.PathLike[str]) -> VectorField:
     Example:
         >>> import numpy as np, tempfile, vectorfield as vf
         >>> t = np.linspace(0.0, 3.0, 40)
-        >>> model = vf.MOCK(ridge=1e-10).fit(np.exp(-t)[:, None], t)
+        >>> model = vf.MOCK(vf.kernels.Gaussian(2.0), 1e-10).fit(np.exp(-t)[:, None], t)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model.save(f"{folder}/decay.vf")
         ...     field = vf.load(f"{folder}/decay.vf")

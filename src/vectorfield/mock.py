@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vectorfield import _backend
-from vectorfield._errors import DataError, SolveError, SolveWarning
+from vectorfield._errors import DataError, SearchWarning, SolveError, SolveWarning
 from vectorfield._intake import is_frame
+from vectorfield.blend import Blend
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel
 from vectorfield.linalg import Solver, Status
 from vectorfield.metrics import evaluate
@@ -21,19 +22,14 @@ from vectorfield.occupation import Noise, Rule, Trapezoid, White
 from vectorfield.plan import Fitted, Plan
 from vectorfield.prior import Prior
 from vectorfield.robust import Huber
-from vectorfield.shooting import Shooting
+from vectorfield.shooting import Refined, Refinement
 from vectorfield.simulate import rollout, simulate
 from vectorfield.smoothing import Smoother
-from vectorfield.structure import (
-    Dependencies,
-    Structure,
-    check_width,
-    on_inputs,
-    sparse_plan,
-)
+from vectorfield.structure import Dependencies, Structure, structured
 from vectorfield.tables import states_from_frame
 from vectorfield.trajectories import Trajectories, as_trajectories
-from vectorfield.tuning import Search
+from vectorfield.tuning import Search, Searcher
+from vectorfield.tuning.final import RAISES, fit_chosen
 
 __all__ = ["MOCK"]
 
@@ -48,12 +44,14 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
     matrix, N^3 / 3 for one factorisation that serves all d coordinates, O(N^2 d) to solve; memory
     one N x N matrix.
 
-    Settings are taken as given, unless there is a ``search`` for those left out.
+    With kernel and ridge given nothing is tuned. Where one of them is left out, all settings
+    that are left out are chosen on held-out trajectories (`Search`), and `report_` says what
+    was tried. The defaults named below are for fits without a search.
 
     Args:
-        kernel: a scalar kernel, or an operator-valued one such as `Separable`. By default
-            `Gaussian`; a length scale of None is the median distance of the training nodes.
-            Length scales are in units of the standardised coordinates.
+        kernel: a scalar kernel, or an operator-valued one such as `Separable`; `Gaussian` by
+            default. A length scale of None is open to a search, and else the median distance of
+            the training nodes. Length scales are in units of the standardised coordinates.
         ridge: lambda > 0. By default 1e-3 mean(h^2) mean k(z, z) / N with h the durations of the
             observations, which does not depend on the units of time or state.
         rule: how integrals are approximated: the paper's `Trapezoid` by default; `Lagrange` is
@@ -67,28 +65,36 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             g = f - f0 is fitted to y - L f0, and what the kernel guarantees holds for g.
         robust: `Huber` for data with outliers; all observations count in full by default.
         refine: `Shooting` for noisy snapshots: the fit goes on with whole windows of the
-            trajectories, whose states are estimated along; for kernels with features.
+            trajectories, whose states are estimated along; for kernels with features. `Rollouts`
+            for long steps and measured data: the errors of simulations from the samples are
+            lowered.
         structure: which coordinates each output depends on, for kernels that are put on each
             output's own inputs (`SparseKernel`, `SparseFeatures`): a (d, d) matrix, dense or SciPy
-            sparse, not zero at [i, j] where f_i depends on x_j; or `Structure`, to have it found,
-            and what is left out of kernel, ridge, rule, noise and smoother chosen for it on
-            held-out trajectories; or the `Dependencies` that were found before. Every output
-            depends on all coordinates by default.
-        search: `Search`, to have all that is None chosen on held-out trajectories; without it
-            what is left out has the defaults named here.
+            sparse, not zero at [i, j] where f_i depends on x_j; `Structure`, to have it found; or
+            the `Dependencies` that were found before. What is left out of kernel, ridge, rule,
+            noise and smoother is chosen for it on held-out trajectories, unless kernel and ridge
+            come with a matrix, or search=False. Every output depends on all coordinates by
+            default.
+        search: how what is left out is chosen. None is `Search` where kernel or ridge is left
+            out, and no search where both are given; a `Search` chooses all that is None in any
+            case; False takes the defaults named here.
         smoother: `SplineSmoother` to fit to smoothed states; none by default.
+        blend: `Blend` of other plans, whose fields are mixed in with given weights; none by
+            default. Fitted attributes besides the field and its residuals are those of the
+            model's own part.
 
     Attributes:
         field_: the learned `VectorField`.
+        plan_: every setting that was used, as a `Plan`; ``MOCK(**plan_.get_params(deep=False),
+            search=False)`` makes the same fit again.
         kernel_, ridge_: those used, nothing left open.
         rkhs_norm_: |f|, with a prior |g|, in the kernel's space (in standardised coordinates).
         residuals_: y - L f, (N, d), in the units of the data.
         observation_weights_: (N,) those of the `Huber` fit, 1 for observations taken in full.
-        smoothed_, noise_: with ``smoother`` or ``refine`` the states without their noise
+        smoothed_, noise_: with ``smoother`` or `Shooting` the states without their noise
             (`Trajectories`) and its standard deviation (d,).
         refined_: with ``refine``, how that went.
-        report_: with ``search``, what was tried and chosen (`Report`); ``report_.best.plan`` has
-            every setting.
+        report_: after a search, what was tried and chosen (`Report`).
         solution_: the linear solve: status, residual, seconds of each stage.
         n_features_in_, feature_names_in_: the coordinates.
 
@@ -116,10 +122,11 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         solver: Solver | None = None,
         prior: Prior | None = None,
         robust: Huber | None = None,
-        refine: Shooting | None = None,
+        refine: Refinement | None = None,
         smoother: Smoother | None = None,
+        blend: Blend | None = None,
         structure: Any = None,
-        search: Search | None = None,
+        search: Searcher | bool | None = None,
     ) -> None:
         self.kernel = kernel
         self.ridge = ridge
@@ -131,8 +138,30 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         self.robust = robust
         self.refine = refine
         self.smoother = smoother
+        self.blend = blend
         self.structure = structure
         self.search = search
+
+    @property
+    def searcher(self) -> Searcher | None:
+        """The search that ``fit`` makes; None where nothing is to be chosen.
+
+        >>> import vectorfield as vf
+        >>> vf.MOCK(vf.kernels.Linear()).searcher == vf.Search()
+        True
+        >>> vf.MOCK(vf.kernels.Linear(), 1e-6).searcher, vf.MOCK(search=False).searcher
+        (None, None)
+        """
+        if self.search is None:
+            open_ = self.structure is None and (self.kernel is None or self.ridge is None)
+            return Search() if open_ else None
+        if isinstance(self.search, (bool, np.bool_)):
+            return Search() if self.search else None
+        if not isinstance(self.search, Searcher):
+            raise TypeError(
+                f"search must be a Search such as vf.Search(), False or None, got {self.search!r}"
+            )
+        return self.search
 
     def fit(self, x: Any, t: Any = None, *, validation: Any = None) -> Self:
         """Fit to trajectories.
@@ -142,47 +171,58 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 columns ``trajectory``, ``time`` and the features.
             t: for arrays: the step, one array of times, or a list of them.
             validation: trajectories on which a search judges; a `Trajectories`, a table, or a pair
-                of such states and times. Without any it holds out some of the others.
+                of such states and times. Without any it holds out some of the others. With
+                ``Search(pool=True)`` they are learned from as well, and folds over all are judged.
 
         Raises:
             DataError: the data cannot be used; the message names trajectory, row and remedy.
             SolveWarning: (a warning) the system was close to singular.
+            SearchWarning: (a warning) nothing was clearly better than the null model on held-out
+                trajectories; the fit is that of the best plan none the less.
             SolveError: the linear system could not be solved; the message gives the condition and
-                the remedy, its ``solution`` the figures.
+                the remedy, its ``solution`` the figures. After a search that chose the ridge larger
+                ridges are tried first, and ``report_.notes`` says which was taken.
         """
-        plan = self._plan()
+        plan, search = self._plan(), self.searcher
+        if search is not None and self.blend is not None:
+            raise ValueError(
+                "a search finds the blend itself: give kernel and ridge, pass search=False, or "
+                "leave blend out"
+            )
+        if search is not None and self.structure is not None:
+            raise ValueError(
+                "structure and search choose the same settings: leave search out, or structure"
+            )
         trajectories = as_trajectories(x, t)
-        for name in (
-            "field_",
-            "report_",
-            "structure_",
-        ):  # a fit that fails leaves none, not that of older data
+        # a fit that fails leaves none, not that of older data
+        for name in ("field_", "report_", "structure_"):
             self.__dict__.pop(name, None)
-        if self.search is not None and self.structure is not None:
+        if search is None and validation is not None:
             raise ValueError(
-                "structure and search choose the same settings: pass one of them; "
-                "structure=vf.Structure(known=matrix) chooses kernel and ridge for a given matrix"
+                "validation trajectories are for a search, and here nothing is left to choose: "
+                "leave kernel or ridge out, pass search=vf.Search(), or leave validation out"
             )
-        if self.search is None and validation is not None:
-            raise ValueError(
-                "validation trajectories are for a search: pass search=vf.Search(), or leave them "
-                "out"
-            )
-        if self.search is not None:
-            held = None if validation is None else _as_validation(validation)
-            self.report_ = self.search(plan, self._left_open(), trajectories, held)
-            plan = self.report_.best.plan
+        held = None if validation is None else _as_validation(validation)
+        if search is not None:
+            trajectories, held = search.parts(trajectories, held)
         if self.structure is not None:
             plan = self._sparse(plan, trajectories)
         try:
-            fitted = plan.fit(trajectories)
+            if search is None:
+                fitted = plan.fit(trajectories)
+            else:
+                plan, fitted = self._searched(search, trajectories, held)
         except SolveError as error:
             self.solution_ = error.solution
             raise
+        if search is not None and not self.report_.beats_null:
+            warnings.warn(self.report_.verdict, SearchWarning, stacklevel=2)
         self.field_ = fitted.field
         self.solution_ = fitted.regression.solution
-        if self.solution_.status is Status.ILL_CONDITIONED and self.search is None:
-            warnings.warn(self.solution_.detail, SolveWarning, stacklevel=2)  # else it was judged
+        for solution in (part.regression.solution for part in (fitted, *fitted.others)):
+            if solution.status is Status.ILL_CONDITIONED and search is None:  # else judged
+                warnings.warn(solution.detail, SolveWarning, stacklevel=2)
+        self.plan_ = plan
         self.kernel_, self.ridge_ = fitted.kernel, fitted.ridge
         self.rkhs_norm_ = fitted.norm
         self.observation_weights_ = fitted.weights
@@ -262,6 +302,15 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, current.replace(**changes))
         return self
 
+    def _searched(
+        self, search: Searcher, trajectories: Trajectories, held: Trajectories | None
+    ) -> tuple[Plan, Fitted]:
+        """Choose a plan and fit it; a ridge that was left open is raised until that succeeds."""
+        self.report_ = search(self._plan(), self._left_open(), trajectories, held)
+        raises = RAISES if self.ridge is None else 0
+        self.report_, fitted = fit_chosen(self.report_, trajectories, raises=raises)
+        return self.report_.best.plan, fitted
+
     def _keep_states(self, fitted: Fitted, trajectories: Trajectories) -> None:
         """Keep what smoother and refinement say of the states; forget that of an older fit."""
         for name in ("smoothed_", "noise_", "refined_"):
@@ -271,30 +320,30 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             self.smoothed_, self.noise_ = smoothed.trajectories, smoothed.noise
         if refined is not None:
             self.refined_ = refined
+        if isinstance(refined, Refined):
             states = refined.states * field.scale + field.shift
             self.smoothed_ = replace(trajectories, states=states)
             self.noise_ = refined.noise * field.scale
 
     def _sparse(self, plan: Plan, trajectories: Trajectories) -> Plan:
-        """Return the plan with its kernel on each output's inputs, found or given."""
-        if isinstance(self.structure, (Structure, Dependencies)):
-            found = self.structure
-            self.structure_ = found(trajectories) if isinstance(found, Structure) else found
-            check_width(self.structure_.inputs, trajectories)
-            return sparse_plan(self.structure_, trajectories, plan, self._left_open())
-        self.structure_ = Structure(known=self.structure)(trajectories)
-        return plan.replace(kernel=on_inputs(plan.kernel, self.structure_.inputs))
+        """Return the plan with its kernel on each output's inputs, and keep what was found."""
+        given = self.kernel is not None and self.ridge is not None
+        own = isinstance(self.structure, (Structure, Dependencies))
+        choose = self.search is None and (own or not given)
+        left = self._left_open() if choose else frozenset()
+        self.structure_, plan = structured(self.structure, trajectories, plan, left)
+        return plan
 
     def _left_open(self) -> frozenset[str]:
-        names = ("kernel", "ridge", "rule", "noise", "prior", "smoother", "refine")
+        names = (
+            "kernel", "ridge", "rule", "noise", "prior", "smoother", "refine", "robust", "blend",
+        )  # fmt: skip
         return frozenset(name for name in names if getattr(self, name) is None)
 
     def _plan(self) -> Plan:
         chosen = self.get_params(deep=False)
-        search = chosen.pop("search")
+        chosen.pop("search")
         chosen.pop("structure")
-        if search is not None and not isinstance(search, Search):
-            raise TypeError(f"search must be a Search such as vf.Search(), got {search!r}")
         defaults = {"kernel": Gaussian(), "rule": Trapezoid(), "noise": White()}
         for name, value in defaults.items():
             if chosen[name] is None:

@@ -28,7 +28,7 @@ from vectorfield._files import written_whole
 __all__ = ["FORMAT", "read_model", "write_model"]
 
 MAGIC = b"VFIELD\r\n"
-FORMAT = 2  # 2 has a prior, which a reader of 1 would overlook; files without one stay at 1
+FORMAT = 3  # 2 has a prior, which a reader of 1 would overlook, 3 mixtures; others stay lower
 _PREFIX = struct.Struct("<8sI32sQ")
 
 

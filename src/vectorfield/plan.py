@@ -15,13 +15,15 @@ import scipy.sparse as sp
 from vectorfield import _backend
 from vectorfield._errors import SolveError
 from vectorfield._settings import Settings, check_real
+from vectorfield.blend import Blend, mix
 from vectorfield.field import VectorField
 from vectorfield.kernels import Gaussian, OperatorKernel, ScalarKernel, Separable
 from vectorfield.linalg import Problem, Regression, Solver, prepare
 from vectorfield.occupation import Noise, Occupations, Rule, Trapezoid, White
 from vectorfield.prior import Drift, Prior, centred
 from vectorfield.robust import Huber
-from vectorfield.shooting import Refined, Shooting
+from vectorfield.shooting import Flow, Outcome, Refinement
+from vectorfield.shooting.adjustable import pulled_by
 from vectorfield.smoothing import Smoothed, Smoother
 from vectorfield.trajectories import Trajectories
 
@@ -51,10 +53,11 @@ class Plan(Settings):
     noise: Noise = field(default_factory=White)
     prior: Prior | None = None
     smoother: Smoother | None = None
-    refine: Shooting | None = None
+    refine: Refinement | None = None
     robust: Huber | None = None
     standardize: bool = True
     solver: Solver | None = None
+    blend: Blend | None = None
 
     def __post_init__(self) -> None:
         as_operator(self.kernel)
@@ -63,9 +66,10 @@ class Plan(Settings):
             ("noise", Noise, False),
             ("prior", Prior, True),
             ("smoother", Smoother, True),
-            ("refine", Shooting, True),
+            ("refine", Refinement, True),
             ("robust", Huber, True),
             ("solver", Solver, True),
+            ("blend", Blend, True),
         ):
             value = getattr(self, name)
             if not isinstance(value, kind) and not (optional and value is None):
@@ -132,7 +136,10 @@ class Fitted:
         weights: (S,) those of the robust fit, 1 elsewhere.
         regression: the linear fit, before any refinement; its solution says how well it went.
         smoothed: what the smoother made of the trajectories; None without.
-        refined: what `Shooting` found, in standardised coordinates; None without.
+        refined: what the refinement found (`Refined`, `RolledOut`), in standardised coordinates;
+            None without.
+        others: the fits of the plans of a `Blend`. The field and the residuals are those of the
+            blend then, all the rest of the plan's own part.
     """
 
     field: VectorField
@@ -143,7 +150,8 @@ class Fitted:
     weights: np.ndarray
     regression: Regression
     smoothed: Smoothed | None
-    refined: Refined | None
+    refined: Outcome | None
+    others: tuple[Fitted, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +190,12 @@ class Prepared:
     def known(self) -> ScaledDrift | None:
         """The prior in the coordinates of the fit."""
         return None if self.drift is None else ScaledDrift(self.drift, self.shift, self.scale)
+
+    @property
+    def scaled(self) -> Trajectories:
+        """The observed trajectories in the coordinates of the fit."""
+        states = (self.observed.states - self.shift) / self.scale
+        return dataclasses.replace(self.observed, states=states)
 
     def default_ridge(self) -> float:
         """Return 1e-3 mean(h^2) mean k(z, z) / N with h the durations of the observations."""
@@ -231,19 +245,24 @@ class Prepared:
         expansion, norm, residuals = regression.expansion, regression.norm, regression.residuals
         refined = None
         if plan.refine is not None:
-            states = (self.observed.states - self.shift) / self.scale
-            scaled = dataclasses.replace(self.observed, states=states)
-            count = len(self.occupations)
-            own = ridge if plan.refine.ridge is None else plan.refine.ridge
-            refined = plan.refine(expansion, scaled, own * count, self.known, choose=choose)
-            expansion = refined.expansion
-            norm = float(np.sqrt(np.sum(expansion.coefficients**2)))  # type: ignore[attr-defined]
-            nodes = self.occupations.nodes
-            fitted = _backend.sparse_apply(self.occupations.weights, expansion(nodes))
-            residuals = self.occupations.targets - fitted
+            shift = plan.refine.shift(ridge, len(self.occupations))
+            refined = plan.refine(expansion, self.scaled, shift, self.known, choose=choose)
+            if refined.expansion is not expansion:
+                expansion = refined.expansion
+                norm = expansion.norm
+                values = expansion(self.occupations.nodes)
+                fitted = _backend.sparse_apply(self.occupations.weights, values)
+                residuals = self.occupations.targets - fitted
             info |= {"refine": repr(plan.refine), "settled": refined.converged}
+        learned = self.field(expansion, info)
+        others: tuple[Fitted, ...] = ()
+        if plan.blend is not None:
+            others = tuple(other.fit(self.observed) for other in plan.blend.plans)
+            shares = (plan.blend.own, *plan.blend.weights)
+            learned = mix([learned, *(other.field for other in others)], shares)
+            residuals = self._residuals(learned)
         return Fitted(
-            self.field(expansion, info),
+            learned,
             self.kernel,
             ridge,
             norm,
@@ -252,7 +271,17 @@ class Prepared:
             regression,
             self.smoothed,
             refined,
+            others,
         )
+
+    def _residuals(self, field: VectorField) -> Any:
+        """Return y - L f for any field, in standardised coordinates."""
+        nodes = self.occupations.nodes
+        values = field(nodes * self.scale + self.shift) / self.scale
+        if self.known is not None:
+            values = values - self.known(nodes)  # which has been taken out of the targets
+        fitted = _backend.sparse_apply(self.occupations.weights, values)
+        return self.occupations.targets - fitted
 
     def field(self, expansion: Any, info: dict[str, Any] | None = None) -> VectorField:
         """Return an expansion of this fit as a field in the units of the data."""
@@ -267,9 +296,9 @@ class Prepared:
 
 
 class ScaledDrift:
-    """A drift in standardised coordinates: u -> f0(shift + scale u) / scale."""
+    """A drift or field in standardised coordinates: u -> f0(shift + scale u) / scale."""
 
-    def __init__(self, drift: Drift, shift: Any, scale: Any) -> None:
+    def __init__(self, drift: Flow, shift: Any, scale: Any) -> None:
         self._drift, self._shift, self._scale = drift, shift, scale
 
     def __call__(self, x: Any) -> Any:
@@ -280,6 +309,10 @@ class ScaledDrift:
         """Return the Jacobian, (n, d, d)."""
         value = self._drift.jacobian(x * self._scale + self._shift)
         return value * self._scale[None, None, :] / self._scale[None, :, None]
+
+    def pull(self, x: Any, v: Any) -> Any:
+        """Return J(x)^T v, (n, d)."""
+        return pulled_by(self._drift, x * self._scale + self._shift, v / self._scale) * self._scale
 
 
 def as_operator(kernel: Any) -> OperatorKernel:

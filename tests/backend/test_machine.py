@@ -7,9 +7,9 @@ import time
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from vectorfield._backend import one_blas, run_parallel
+from vectorfield._backend import alone, narrow_blas, one_blas, run_parallel
 
 
 def blas_threads() -> list[int]:
@@ -53,3 +53,20 @@ def test_overlapping_callers_leave_the_threads_of_blas_as_they_were():
         run_parallel(lambda _: time.sleep(0.04), range(2))
     other.join()
     assert blas_threads() == before
+
+
+def test_work_that_keeps_to_itself_has_one_thread_of_blas_and_no_pool():
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        assert set(before) == {2}
+        with narrow_blas():
+            assert set(blas_threads()) == {1}
+            with alone():
+                assert set(blas_threads()) == {1}
+                names = run_parallel(lambda _: threading.current_thread().name, range(4))
+                assert set(names) == {threading.current_thread().name}
+            assert set(blas_threads()) == {1}
+        assert blas_threads() == before
+        with pytest.raises(ZeroDivisionError), alone():
+            run_parallel(lambda i: 1 / i, [1, 0, 2])
+        assert blas_threads() == before

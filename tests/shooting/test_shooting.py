@@ -17,7 +17,7 @@ from vectorfield.kernels import (
 )
 from vectorfield.occupation import Lagrange, SnapshotNoise
 from vectorfield.shooting.normal import assemble, best_shift, best_starts, factor
-from vectorfield.shooting.paths import follow, linearise
+from vectorfield.shooting.paths import EIGHTH, follow, linearise
 from vectorfield.shooting.windows import cut
 
 
@@ -84,6 +84,20 @@ def test_paths_are_of_fourth_order(substeps):
         errors.append(np.abs(follow(field, start, steps, substeps)[:, -1] - exact).max())
     orders = np.log2(np.divide(errors[:-1], errors[1:]))
     assert (np.abs(orders - 4.0) < 0.4).all()
+
+
+def test_paths_of_eighth_order():
+    field, start = vf.systems.Pendulum(), np.array([[1.0, 0.5], [-0.3, 2.0]])
+    exact = vf.simulate(field, start, [0.0, 6.0], rtol=1e-13, atol=1e-13).x[:, 1]
+    errors = []
+    for count in (6, 12, 24):
+        steps = np.full((2, count), 6.0 / count)
+        errors.append(np.abs(follow(field, start, steps, scheme=EIGHTH)[:, -1] - exact).max())
+    orders = np.log2(np.divide(errors[:-1], errors[1:]))
+    assert (orders > 7.0).all()
+    halves = follow(field, start, np.full((2, 6), 1.0), 2, EIGHTH)
+    twice = follow(field, start, np.full((2, 12), 0.5), 1, EIGHTH)
+    np.testing.assert_allclose(halves, twice[:, ::2], rtol=1e-13)
 
 
 @pytest.mark.parametrize("substeps", [1, 2])
@@ -264,7 +278,7 @@ def test_the_same_twice():
 def test_kernels_without_features_are_refused():
     with pytest.raises(vf.DataError, match=r"Shooting needs a kernel with features.*Nystrom"):
         vf.MOCK(Gaussian(1.0), 1e-6, refine=vf.Shooting()).fit(swings(2, 5))
-    with pytest.raises(TypeError, match="refine must be a Shooting"):
+    with pytest.raises(TypeError, match="refine must be a Refinement"):
         vf.MOCK(Monomials(1), 1e-6, refine="yes").fit(swings(2, 5))
     for wrong in ({"samples": 1}, {"iterations": 0}, {"tolerance": 0.0}):
         with pytest.raises(ValueError, match="must be"):

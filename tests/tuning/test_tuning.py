@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import vectorfield as vf
 from vectorfield.kernels import Gaussian, Linear, Monomials, Nystrom, Polynomial, Separable
@@ -117,7 +118,7 @@ def test_errors_are_those_of_rollouts():
     plan = Plan(Gaussian(2.0), rule=Lagrange(4))
     prepared = plan.prepare(data)
     fields = [fit.expansion for fit in prepared.path([1e-3, 1e-6])]
-    found = held.errors(fields, prepared.shift, prepared.scale)
+    found = held.errors(fields, prepared.shift, prepared.scale).sums
     for r, expansion in enumerate(fields):
         run = vf.rollout(prepared.field(expansion), data, rtol=1e-9)
         scores = vf.metrics.evaluate(data, run.x)
@@ -130,12 +131,32 @@ def test_estimated_starts_leave_the_noise_alone():
     data, _matrix = orbits(20, 31, noise=0.1)
     truth = Plan(Linear(), 1e-12, standardize=False).fit(orbits(20, 31)[0]).field.expansion
     given, estimated = (
-        HeldOut(data, (31,), np.ones(2), estimate).errors([truth], np.zeros(2), np.ones(2))
+        HeldOut(data, (31,), np.ones(2), estimate).errors([truth], np.zeros(2), np.ones(2)).sums
         for estimate in (False, True)
     )
     floor = 0.1 * np.sqrt(2 * 31 * 0.15)  # noise alone
     assert abs(estimated.mean() - floor) < 0.05 * floor
     assert given.mean() > 1.2 * floor
+
+
+def test_with_estimated_starts_the_null_model_has_its_best_start_too():
+    data, _ = orbits(3, 31, noise=0.1)
+    held = HeldOut(data, (31,), np.array([1.0, 2.0]), estimate=True)
+    t, x = data[1]
+    weights = np.concatenate([np.diff(t)[:1], np.diff(t)])[:, None]
+
+    def err(start):
+        return np.sqrt((weights * ((x - start) / np.array([1.0, 2.0])) ** 2).sum())
+
+    best = scipy.optimize.minimize(err, x[0], tol=1e-10)
+    assert held.null()[0, 1] == pytest.approx(best.fun)
+    given = HeldOut(data, (31,), np.array([1.0, 2.0]))
+    assert given.null()[0, 1] == pytest.approx(err_after_first(t, x))
+
+
+def err_after_first(t, x):
+    gaps = (x[1:] - x[0]) / np.array([1.0, 2.0])
+    return np.sqrt((np.diff(t)[:, None] * gaps**2).sum())
 
 
 def test_runaways_are_capped_and_failures_are_trials():
@@ -147,7 +168,6 @@ def test_runaways_are_capped_and_failures_are_trials():
     failed = bench.judge(Plan(Gaussian((1.0, 2.0, 3.0))), [1e-3], "x")[0]
     assert not failed.ok
     assert "length_scale has 3 entries" in failed.status
-    assert bench.trials[-1] is failed
     prepared = Plan(Gaussian(1.0)).prepare(data)
     assert ridge_unit(prepared) == pytest.approx(1e3 * prepared.default_ridge())
 
@@ -232,10 +252,15 @@ def test_noise_is_seen_and_whole_windows_are_fitted():
 def test_random_walks_show_no_field():
     rng = np.random.default_rng(0)
     xs = [np.cumsum(rng.normal(size=(12, 2)), axis=0) for _ in range(12)]
-    report = vf.MOCK(search=Search(folds=2)).fit(xs, 1.0).report_
+    model = vf.MOCK(search=Search(folds=2))
+    with pytest.warns(vf.SearchWarning, match="nothing is clearly better than the null") as caught:
+        model.fit(xs, 1.0)
+    assert len([w for w in caught if w.category is vf.SearchWarning]) == 1
+    report = model.report_
     assert report.best.score > 0.8
-    if report.best.score + report.best.spread >= 1.0:
-        assert any("null model" in note for note in report.notes)
+    assert not report.beats_null
+    assert report.verdict in report.notes
+    assert f"score {report.best.score:.3g} +- {report.best.spread:.1g}" in report.verdict
 
 
 def test_time_is_kept_and_wrong_settings_are_refused():
@@ -254,7 +279,7 @@ def test_time_is_kept_and_wrong_settings_are_refused():
     with pytest.raises(ValueError, match=r"validation trajectories are for a search"):
         vf.MOCK(Gaussian(1.0), 1e-3).fit(data, validation=data)
     with pytest.raises(TypeError, match=r"search must be a Search"):
-        vf.MOCK(search=True).fit(data)
+        vf.MOCK(search="auto").fit(data)
 
 
 def test_the_same_search_twice_is_the_same():

@@ -27,10 +27,18 @@ from vectorfield._backend.dense import (
     write_diagonal,
     write_lower,
 )
-from vectorfield._backend.machine import check_memory, n_threads, one_blas, run_parallel
+from vectorfield._backend.machine import (
+    alone,
+    check_memory,
+    n_threads,
+    narrow_blas,
+    one_blas,
+    run_parallel,
+)
 
 __all__ = [
     "add_entries",
+    "alone",
     "array_like",
     "check_memory",
     "cholesky",
@@ -43,6 +51,7 @@ __all__ = [
     "is_numpy",
     "n_threads",
     "namespace",
+    "narrow_blas",
     "one_blas",
     "run_parallel",
     "solve_right",

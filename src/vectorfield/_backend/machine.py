@@ -13,7 +13,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["check_memory", "n_threads", "one_blas", "run_parallel"]
+__all__ = ["alone", "check_memory", "n_threads", "narrow_blas", "one_blas", "run_parallel"]
 
 
 @cache
@@ -73,6 +73,32 @@ def one_blas() -> Iterator[None]:
     second = [library for library in libraries if "scipy.libs" in str(library.filepath)]
     with _held(second if len(libraries) > 1 else []):
         yield
+
+
+@contextmanager
+def narrow_blas() -> Iterator[None]:
+    """Hold every BLAS to one thread, `run_parallel` excepted, for many small pieces of work.
+
+    A matrix of a few hundred rows gains nothing by a second thread. Where other processes want the
+    cores, threads that wait for one another cost a factor of ten.
+    """
+    with _held(_blas()):
+        yield
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Keep all work of this thread in it: one thread of BLAS, and no pool.
+
+    For processes that share the cores. Results are those of `narrow_blas`, to the last bit.
+    """
+    before = getattr(_worker, "busy", False)
+    _worker.busy = True
+    try:
+        with _held(_blas()):
+            yield
+    finally:
+        _worker.busy = before
 
 
 _worker = threading.local()

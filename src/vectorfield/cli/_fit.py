@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from vectorfield._errors import DataError, SolveError, SolveWarning
+from vectorfield._errors import DataError, SearchWarning, SolveError, SolveWarning
 from vectorfield._settings import check_real
 from vectorfield.cli._data import read_data
 from vectorfield.cli._options import (
@@ -43,6 +43,7 @@ from vectorfield.metrics import evaluate
 from vectorfield.mock import MOCK
 from vectorfield.simulate import Outcome, rollout
 from vectorfield.trajectories import Splits, Trajectories
+from vectorfield.tuning import Search
 
 __all__ = ["fit"]
 
@@ -60,7 +61,8 @@ MISSING = Annotated[
     MissingName, typer.Option(help="Refuse missing values, or cut trajectories there.")
 ]
 KERNEL = Annotated[
-    KernelName, typer.Option(metavar="NAME", help=f"Scalar kernel: {', '.join(KernelName)}.")
+    KernelName | None,
+    typer.Option(metavar="NAME", help=f"Scalar kernel: {', '.join(KernelName)}."),
 ]
 NU = Annotated[float | None, typer.Option(help="Smoothness of matern: 0.5, 1.5, ..., 5.5.")]
 DEGREE = Annotated[int | None, typer.Option(help="Degree of polynomial.")]
@@ -69,15 +71,16 @@ LENGTH_SCALE = Annotated[
     str | None,
     typer.Option(
         metavar="NUMBER[,...]",
-        help="One for all features or one for each, in standard deviations; by default the "
+        help="One for all features or one for each, in standard deviations; without a search the "
         "median distance of the nodes (1 for polynomial and linear).",
     ),
 ]
 RIDGE = Annotated[
-    float | None, typer.Option(help="lambda > 0; by default chosen from the steps of the data.")
+    float | None,
+    typer.Option(help="lambda > 0; without a search a formula of the steps of the data."),
 ]
 RULE = Annotated[
-    RuleName,
+    RuleName | None,
     typer.Option(
         metavar="NAME",
         help=f"How integrals along the data are approximated: {', '.join(RuleName)}.",
@@ -87,8 +90,20 @@ SAMPLES = Annotated[
     int | None, typer.Option(help="Samples used by lagrange, windows and weak-form.")
 ]
 NOISE = Annotated[
-    NoiseName,
+    NoiseName | None,
     typer.Option(help="Errors are independent over steps, or over snapshots."),
+]
+SEARCH = Annotated[
+    bool | None,
+    typer.Option(
+        "--search/--no-search",
+        help="Choose what is not given on held-out trajectories; by default where kernel or ridge "
+        "is not given.",
+    ),
+]
+MAX_TIME = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Begin no further trial of a search after that."),
 ]
 NO_STANDARDIZE = Annotated[
     bool, typer.Option("--no-standardize", help="Fit features in the units they have.")
@@ -103,34 +118,43 @@ def fit(
     time: TIME = "time",
     features: FEATURES = None,
     missing: MISSING = MissingName.RAISE,
-    kernel: KERNEL = KernelName.GAUSSIAN,
+    kernel: KERNEL = None,
     nu: NU = None,
     degree: DEGREE = None,
     alpha: ALPHA = None,
     length_scale: LENGTH_SCALE = None,
     ridge: RIDGE = None,
-    rule: RULE = RuleName.TRAPEZOID,
+    rule: RULE = None,
     samples: SAMPLES = None,
-    noise: NOISE = NoiseName.WHITE,
+    noise: NOISE = None,
     no_standardize: NO_STANDARDIZE = False,
+    search: SEARCH = None,
+    max_time: MAX_TIME = None,
     force: FORCE = False,
 ) -> None:
     """Learn a field from DATA and write it to a model file.
 
+    What is not given is chosen on held-out trajectories, unless kernel and ridge both are given.
+
     DATA has one row a sample: columns trajectory, time and the features. Where it has columns
     train, validation and test as well, the training rows alone are fitted, the validation rows
-    are predicted from their first samples, and the test rows are not used.
+    judge what is chosen and are predicted from their first samples, and the test rows are not used.
     """
     lengths = None if length_scale is None else numbers_of(length_scale, "--length-scale")
     if ridge is not None:
         with usage("--ridge"):
             check_real("ridge", ridge, above=0.0)
+    shape = {"nu": nu, "degree": degree, "alpha": alpha, "length_scale": lengths}
+    chosen = kernel is not None or any(value is not None for value in shape.values())
     model = MOCK(
-        kernel_of(kernel, nu=nu, degree=degree, alpha=alpha, length_scale=lengths),
+        kernel_of(kernel or KernelName.GAUSSIAN, **shape) if chosen else None,
         ridge,
-        rule=rule_of(rule, samples=samples),
-        noise=noise_of(noise),
+        rule=None
+        if rule is None and samples is None
+        else rule_of(rule or RuleName.TRAPEZOID, samples=samples),
+        noise=None if noise is None else noise_of(noise),
         standardize=not no_standardize,
+        search=_search(search, max_time),
     )
     columns = names_of(features, "--features")
     check_output(output, force=force, inputs=[data])
@@ -149,7 +173,8 @@ def fit(
             f"{len(lengths)} numbers for {train.d} features {', '.join(train.feature_names)}",
             param_hint="--length-scale",
         )
-    _fit(model, train, data)
+    held = sets.validation if isinstance(sets, Splits) and model.searcher is not None else None
+    _fit(model, train, held, data)
     with writing(output):
         model.save(output)
     rows = _story(model, train, isinstance(sets, Splits), reading)
@@ -158,13 +183,23 @@ def fit(
     show_table(("", ""), [*rows, ("model", str(output))])
 
 
-def _fit(model: MOCK, train: Trajectories, data: Path) -> None:
+def _search(search: bool | None, max_time: float | None) -> Search | bool | None:
+    if max_time is None:
+        return search
+    if search is False:
+        raise typer.BadParameter("there is no search to end", param_hint="--max-time")
+    with usage("--max-time"):
+        return Search(max_time=max_time)
+
+
+def _fit(model: MOCK, train: Trajectories, held: Trajectories | None, data: Path) -> None:
     what = f"{len(train.times)} samples of {len(train)} trajectories"
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SolveWarning)
+            warnings.simplefilter("always", SearchWarning)
             with busy(f"fitting {what}"):
-                model.fit(train)
+                model.fit(train, validation=held)
     except SolveError as error:
         raise fail(f"file {str(data)!r}: {error}") from error
     except MemoryError as error:
@@ -178,24 +213,52 @@ def _fit(model: MOCK, train: Trajectories, data: Path) -> None:
 
 def _story(model: MOCK, train: Trajectories, split: bool, reading: float) -> Rows:
     solution, kernel = model.solution_, model.kernel_
-    settings = kernel.kernel.get_params(deep=False) if isinstance(kernel, Separable) else {}
-    name = type(kernel.kernel if isinstance(kernel, Separable) else kernel).__name__
+    inner = kernel.kernel if isinstance(kernel, Separable) else kernel
+    settings = inner.get_params(deep=False)
     length = settings.pop("length_scale", None)
-    shown = [f"{key} {value:g}" for key, value in settings.items()]
+    plain = all(isinstance(value, (int, float)) for value in settings.values())
+    shown = [f"{key} {value:g}" for key, value in settings.items()] if plain else []
     seconds = {"read": reading, **solution.seconds}
-    return [
+    rows = [
         ("data", "training rows" if split else "all rows"),
         ("trajectories", str(len(train))),
         ("samples", str(len(train.times))),
         ("features", _listed(train.feature_names)),
         ("observations", f"{len(model.residuals_)} by {model.field_.info['rule']}"),
-        ("kernel", ", ".join([name, *shown])),
-        ("length scale", ", ".join(f"{value:.6g}" for value in np.atleast_1d(length))),
+        ("kernel", ", ".join([type(inner).__name__, *shown]) if plain else repr(inner)),
+    ]
+    if length is not None:
+        lengths = ", ".join(f"{value:.6g}" for value in np.atleast_1d(length))
+        rows.append(("length scale", lengths))
+    rows += [
         ("ridge", f"{model.ridge_:.6g}"),
         ("noise", str(model.field_.info["noise"])),
+    ]
+    for name in ("prior", "smoother", "robust", "refine"):
+        value = getattr(model.plan_, name)
+        if value is not None:
+            rows.append((name, repr(value)))
+    rows += [
         ("solver", in_shell_words(solution.status.value)),
         ("seconds", ", ".join(f"{stage} {value:.2f}" for stage, value in seconds.items())),
         ("training residual", _residual(model, train)),
+    ]
+    return rows + _tried(model)
+
+
+def _tried(model: MOCK) -> Rows:
+    """Say what a search found on held-out data."""
+    if model.searcher is None:
+        return []
+    report = model.report_
+    for note in report.notes:
+        if note != report.verdict:  # which was a warning
+            say(f"note: {in_shell_words(note)}")
+    best = report.best
+    error = "" if np.isnan(best.spread) else f" +- {best.spread:.1g}"
+    return [
+        ("search", f"{len(report.trials)} trials in {report.seconds:.1f} s"),
+        ("held-out score", f"{best.score:.4g}{error} of the null model's 1"),
     ]
 
 
@@ -206,7 +269,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _residual(model: MOCK, train: Trajectories) -> str:
     """Root mean square of y - L f relative to that of y, each feature in its own unit."""
-    rule: Any = model.rule
+    rule: Any = model.plan_.rule
     scale = model.field_.scale
     left = np.linalg.norm(model.residuals_ / scale)
     whole = np.linalg.norm(rule(train).targets / scale)

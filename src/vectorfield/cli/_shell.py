@@ -41,6 +41,8 @@ _WORDS = (
     ("trajectory=... and time=...", "--trajectory and --time"),
     ("features=[...]", "--features"),
     ("raise ridge", "raise --ridge"),
+    ("pass search=False", "pass --no-search"),
+    ("give kernel and ridge", "give --kernel and --ridge"),
     ("shorter length_scale", "shorter --length-scale"),
     ("write it again with model.save", "make it again with vectorfield fit"),
     (

@@ -17,6 +17,7 @@ from vectorfield.kernels.groups import (
 from vectorfield.kernels.inputs import inputs_of
 from vectorfield.kernels.interactions import InteractionMap, Interactions
 from vectorfield.kernels.matrix_features import GradientFeatures, HamiltonianFeatures
+from vectorfield.kernels.mixture import MixedKernel, Mixture
 from vectorfield.kernels.monomials import MonomialMap, Monomials
 from vectorfield.kernels.nystrom import Nystrom, NystromMap
 from vectorfield.kernels.operators import (
@@ -62,6 +63,8 @@ __all__ = [
     "Laplace",
     "Linear",
     "Matern",
+    "MixedKernel",
+    "Mixture",
     "MonomialMap",
     "Monomials",
     "Nystrom",

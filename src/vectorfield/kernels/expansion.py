@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from vectorfield import _backend
 from vectorfield.kernels.codec import decode, encode
 from vectorfield.kernels.features import ExplicitKernel, FeatureMap, read_only
 from vectorfield.kernels.operators import Evaluator, ImplicitKernel, OperatorKernel
@@ -24,6 +26,9 @@ class Expansion(ABC):
     What a regression gives, a field shifts and scales, and a model file keeps: ``describe``
     returns all of it as JSON values and arrays, `restore` takes it back.
     """
+
+    format: ClassVar[int] = 1
+    """The earliest format of model files that has it."""
 
     kernel: OperatorKernel
 
@@ -40,9 +45,9 @@ class Expansion(ABC):
     def jacobian(self, x: Any) -> Any:
         """Return d g_i / d x_j, (n, d) -> (n, d, d)."""
 
-    @abstractmethod
     def sparse_jacobian(self, x: Any) -> list[sp.csr_array]:
-        """Return the Jacobian at each point, n sparse (d, d) matrices."""
+        """Return the Jacobian at each point, n sparse (d, d) matrices; from the dense one here."""
+        return [sp.csr_array(_backend.to_numpy(one)) for one in self.jacobian(x)]
 
     @abstractmethod
     def energy(self, x: Any) -> Any:
@@ -55,6 +60,11 @@ class Expansion(ABC):
     @abstractmethod
     def check(self, d: int) -> None:
         """Raise ValueError if arrays that came from a file do not make a field of d coordinates."""
+
+    @property
+    @abstractmethod
+    def norm(self) -> float:
+        """|g| in the kernel's space."""
 
     @property
     @abstractmethod
@@ -85,6 +95,13 @@ class KernelExpansion(Expansion):
     def like(self) -> Any:
         """The nodes."""
         return self.nodes
+
+    @property
+    def norm(self) -> float:
+        """|g|, by |g|^2 = sum_p c_p . g(z_p). Cost O(Q^2 d)."""
+        xp = _backend.namespace(self.coefficients)
+        squared = float(xp.sum(self.coefficients * self(self.nodes)))
+        return math.sqrt(max(squared, 0.0))
 
     @property
     def extent(self) -> str:
@@ -170,6 +187,12 @@ class FeatureExpansion(Expansion):
     def like(self) -> Any:
         """The coefficients."""
         return self.coefficients
+
+    @property
+    def norm(self) -> float:
+        """|g| = |c|."""
+        xp = _backend.namespace(self.coefficients)
+        return math.sqrt(float(xp.sum(self.coefficients**2)))
 
     @property
     def extent(self) -> str:

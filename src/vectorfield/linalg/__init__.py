@@ -14,6 +14,7 @@ from vectorfield.linalg.separable import SeparableProblem
 from vectorfield.linalg.solution import Solution, Status
 from vectorfield.linalg.solver import Solver
 from vectorfield.linalg.sparse import SparseFeatureProblem, SparseProblem
+from vectorfield.linalg.spectrum import Spectrum, spectrum
 
 __all__ = [
     "LARGEST_DENSE",
@@ -38,9 +39,11 @@ __all__ = [
     "Solver",
     "SparseFeatureProblem",
     "SparseProblem",
+    "Spectrum",
     "Status",
     "assemble",
     "assemble_blocks",
     "prepare",
     "regress",
+    "spectrum",
 ]

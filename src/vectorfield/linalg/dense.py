@@ -82,6 +82,7 @@ class DenseSystem:
         self.count = len(self) if count is None else count
         self.rows = rows
         self._fresh = True
+        self._largest: dict[int, float] = {}
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
@@ -106,7 +107,15 @@ class DenseSystem:
         return _backend.sparse_apply(self.covariance, x)
 
     def largest_eigenvalue(self, steps: int = 8) -> float:
-        """Estimate the largest eigenvalue of M by power iteration (from below, within some %)."""
+        """Estimate the largest eigenvalue of M by power iteration (from below, within some %).
+
+        Made once: a path of ridges asks again and again.
+        """
+        if steps not in self._largest:
+            self._largest[steps] = self._power_iteration(steps)
+        return self._largest[steps]
+
+    def _power_iteration(self, steps: int) -> float:
         xp = _backend.namespace(self.matrix)
         start = np.random.default_rng(0).normal(size=(len(self), 2))
         start[:, 0] = 1.0  # a Gram matrix of positive kernels leans this way

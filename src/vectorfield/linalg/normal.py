@@ -11,6 +11,7 @@ it exists only where it is small.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -98,9 +99,22 @@ class NormalProblem(Problem):
         _backend.check_memory(
             2 * q * q, f"the system of q = {q:,} features", "fit with fewer features"
         )
+        self._blocks: list[tuple[slice, Any]] | None = None
+        self._weigh(covariance)
+
+    def reweighted(self, covariance: sp.csr_array) -> NormalProblem:
+        """Return the problem with another Sigma and the same features. Cost N q^2."""
+        other = copy.copy(self)
+        other.__dict__.pop("_spectrum", None)
+        other._seconds = {"bind": 0.0, "features": 0.0, "products": 0.0}
+        other._weigh(covariance)
+        return other
+
+    def _weigh(self, covariance: sp.csr_array) -> None:
         matrix, self._rhs, self._blocks = self._accumulate(Whitener(covariance))
-        identity = sp.csr_array(sp.eye_array(q, format="csr"))
-        self._system = DenseSystem(matrix, identity, count=len(occupations), rows="features")
+        identity = sp.csr_array(sp.eye_array(self._map.q, format="csr"))
+        count = len(self._occupations)
+        self._system = DenseSystem(matrix, identity, count=count, rows="features")
 
     def _accumulate(self, whitener: Whitener) -> tuple[Any, Any, list[tuple[slice, Any]] | None]:
         """Return B^T Sigma^-1 B, B^T Sigma^-1 y, and the blocks of B if they may be kept."""
@@ -116,9 +130,10 @@ class NormalProblem(Problem):
             kept = None
         before = None
         size = max(1, int(self._solver.block * MEBI / (8 * width)))
-        for rows in row_blocks(count, size):
+        made = dict(enumerate(block for _, block in self._blocks or ()))
+        for number, rows in enumerate(row_blocks(count, size)):
             start = perf_counter()
-            block = self._design.block(rows)
+            block = made[number] if number in made else self._design.block(rows)
             if kept is not None:
                 kept.append((rows, block))
             middle = perf_counter()

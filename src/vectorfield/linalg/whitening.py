@@ -56,6 +56,11 @@ class Whitener:
                 "noise, or an implicit kernel with Dense() or BlockJacobi()"
             ) from error
 
+    @property
+    def log_determinant(self) -> float:
+        """log det Sigma."""
+        return 2.0 * float(np.log(self._bands[0]).sum())
+
     def forward(self, x: Any, start: int = 0, before: Any = None) -> Any:
         """Return rows ``start`` and on of L^-1 x.
 

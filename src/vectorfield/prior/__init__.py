@@ -9,10 +9,12 @@ from vectorfield.prior._codec import restore
 from vectorfield.prior._known import Known, KnownDrift
 from vectorfield.prior._linear import AffineDrift, LinearPrior
 from vectorfield.prior._mean import KernelReversion, MeanReversion, MeanReverting
+from vectorfield.prior._sum import DriftSum
 
 __all__ = [
     "AffineDrift",
     "Drift",
+    "DriftSum",
     "KernelReversion",
     "Known",
     "KnownDrift",

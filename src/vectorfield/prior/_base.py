@@ -43,6 +43,11 @@ class Drift(ABC):
     def jacobian(self, x: Any) -> Any:
         """Return d f0_i / d x_j, (n, d) -> (n, d, d)."""
 
+    def pull(self, x: Any, v: Any) -> Any:
+        """Return J(x)^T v for each point, (n, d); by the Jacobian unless there is a shorter way."""
+        xp = _backend.namespace(x)
+        return xp.matmul(v[:, None, :], self.jacobian(x))[:, 0, :]
+
     @abstractmethod
     def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return header (JSON values, with the key ``kind``) and arrays by name.

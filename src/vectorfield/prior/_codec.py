@@ -8,6 +8,7 @@ from typing import Any
 from vectorfield.prior._base import Drift
 from vectorfield.prior._linear import AffineDrift
 from vectorfield.prior._mean import KernelReversion, MeanReversion
+from vectorfield.prior._sum import DriftSum
 
 __all__ = ["restore"]
 
@@ -15,6 +16,7 @@ _KINDS: dict[str, type[Drift]] = {
     "affine": AffineDrift,
     "mean-reversion": MeanReversion,
     "kernel-reversion": KernelReversion,
+    "sum": DriftSum,
 }
 
 

@@ -104,7 +104,7 @@ class Known(Prior):
         >>> t = np.linspace(0.0, 3.0, 40)
         >>> x = np.exp(-t)[:, None]  # dx/dt = -x
         >>> prior = vf.prior.Known(lambda x: -x)
-        >>> model = vf.MOCK(vf.kernels.Gaussian(1.0), prior=prior).fit(x, t)
+        >>> model = vf.MOCK(vf.kernels.Gaussian(1.0), 1e-6, prior=prior).fit(x, t)
         >>> model.predict([[10.0]]).round(3), round(model.rkhs_norm_, 2)  # next to nothing to learn
         (array([[-10.]]), 0.0)
     """

@@ -89,7 +89,7 @@ class LinearPrior(Prior):
         >>> t = np.linspace(0.0, 6.0, 61)
         >>> circle = np.stack([np.cos(t), np.sin(t)], axis=1)
         >>> prior, rule = vf.prior.LinearPrior(ridge=0.0), vf.occupation.Lagrange(4)
-        >>> model = vf.MOCK(vf.kernels.Gaussian(1.0), prior=prior, rule=rule).fit(circle, t)
+        >>> model = vf.MOCK(vf.kernels.Gaussian(1.0), 1e-6, prior=prior, rule=rule).fit(circle, t)
         >>> model.predict([[0.0, 100.0]]).round(1) + 0.0  # far from all data
         array([[-100.,    0.]])
     """

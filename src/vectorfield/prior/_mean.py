@@ -114,6 +114,20 @@ class KernelReversion(Drift):
             value[start : start + step, :, :] = self.rate * (spread / self.lengths**2 - own)
         return value
 
+    def pull(self, x: Any, v: Any) -> Any:
+        """Return J(x)^T v, (n, d). Cost O(n c d)."""
+        xp = _backend.namespace(x)
+        step = max(1, CELLS // self.points.shape[0])
+        found = []
+        for start in range(0, x.shape[0], step):
+            weights = self._weights(x[start : start + step, :])
+            own = v[start : start + step, :]
+            mean = weights @ self.points
+            slopes = own @ self.points.T - xp.sum(own * mean, axis=1)[:, None]
+            turned = (weights * slopes) @ (self.points - xp.mean(self.points, axis=0))
+            found.append(self.rate * (turned / self.lengths**2 - own))
+        return xp.concat(found, axis=0) if found else self.rate * v
+
     def _weights(self, x: Any) -> Any:
         """Return v, (n, c): |x|^2 is the same for all points and left out of the exponents."""
         xp = _backend.namespace(x)
@@ -170,7 +184,7 @@ class MeanReverting(Prior):
         >>> import numpy as np, vectorfield as vf
         >>> t = np.linspace(0.0, 3.0, 40)
         >>> prior = vf.prior.MeanReverting(rate=1.0)
-        >>> model = vf.MOCK(vf.kernels.Gaussian(1.0), prior=prior).fit(np.exp(-t)[:, None], t)
+        >>> model = vf.MOCK(vf.kernels.Gaussian(1.0), 1e-6, prior=prior).fit(np.exp(-t)[:, None], t)
         >>> model.predict([[50.0]]).round(1)  # from far away, towards the mean 0.32
         array([[-49.7]])
     """

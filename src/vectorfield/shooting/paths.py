@@ -1,8 +1,8 @@
-"""Batches of paths by the classical Runge-Kutta method, and their derivatives.
+"""Batches of paths by Runge-Kutta methods of fixed steps, and their derivatives.
 
-One step of x' = f(x) over h with the stages k_1 ... k_4 is a smooth function of where it starts
-and of the values of f at its stages. Its derivatives by both are products of (d, d) matrices; the
-chain of them over a path says how any change of f moves all of it.
+A step of the classical method for x' = f(x) over h, with the stages k_1 ... k_4, is a smooth
+function of where it starts and of the values of f at its stages. Its derivatives by both are
+products of (d, d) matrices; the chain of them over a path says how any change of f moves all of it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,36 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.integrate import DOP853
 
 from vectorfield import _backend
 from vectorfield.kernels.tiles import row_blocks
 
-__all__ = ["Flow", "Linearised", "follow", "linearise"]
+__all__ = ["CLASSICAL", "EIGHTH", "Flow", "Linearised", "Scheme", "follow", "linearise"]
 
 NODES = np.array([0.0, 0.5, 0.5, 1.0])  # where in the step a stage is
 WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class Scheme:
+    """An explicit Runge-Kutta method.
+
+    k_s = f(x + h sum_j a_sj k_j) and x + h sum_s b_s k_s after a step.
+
+    Attributes:
+        a: (S, S), below the diagonal.
+        b: (S,).
+        order: of the error in h.
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    order: int
+
+
+CLASSICAL = Scheme(np.diag(NODES[1:], -1), WEIGHTS, 4)
+EIGHTH = Scheme(DOP853.A[:12, :12], DOP853.B, 8)  # Dormand and Prince; the digits are SciPy's
 
 
 class Flow(Protocol):
@@ -50,12 +72,20 @@ class Linearised:
     gain: np.ndarray
 
 
-def follow(flow: Flow, starts: np.ndarray, steps: np.ndarray, substeps: int = 1) -> np.ndarray:
+def follow(
+    flow: Flow,
+    starts: np.ndarray,
+    steps: np.ndarray,
+    substeps: int = 1,
+    scheme: Scheme = CLASSICAL,
+) -> np.ndarray:
     """Return the paths from starts (n, d) at the ends of steps (n, L - 1): (n, L, d).
 
-    Paths that run away are not finite from there on. Cost 4 (L - 1) ``substeps`` calls of the
-    flow for each batch; batches run side by side.
+    Paths that run away are not finite from there on. Cost S (L - 1) ``substeps`` calls of the
+    flow for each batch, S the stages of the scheme; batches run side by side.
     """
+    rows_of_a = [[(j, float(v)) for j, v in enumerate(row) if v != 0.0] for row in scheme.a]
+    weights = [(j, float(v)) for j, v in enumerate(scheme.b) if v != 0.0]
 
     def run(rows: slice) -> np.ndarray:
         states = np.empty((rows.stop - rows.start, steps.shape[1] + 1, starts.shape[1]))
@@ -64,15 +94,29 @@ def follow(flow: Flow, starts: np.ndarray, steps: np.ndarray, substeps: int = 1)
             for k in range(steps.shape[1]):
                 h = (steps[rows, k] / substeps)[:, None]
                 for _ in range(substeps):
-                    one = flow(x)
-                    two = flow(x + 0.5 * h * one)
-                    three = flow(x + 0.5 * h * two)
-                    four = flow(x + h * three)
-                    x = x + h / 6.0 * (one + 2.0 * (two + three) + four)
+                    slopes: list[np.ndarray] = []
+                    for terms in rows_of_a:
+                        slopes.append(flow(_moved(x, h, terms, slopes)))
+                    x = _moved(x, h, weights, slopes)
                 states[:, k + 1] = x
         return states
 
     return np.concatenate(_backend.run_parallel(run, _batches(len(starts))))
+
+
+def _moved(
+    x: np.ndarray, h: np.ndarray, terms: list[tuple[int, float]], slopes: list[np.ndarray]
+) -> np.ndarray:
+    """Return x + h sum_j v_j k_j for the pairs (j, v_j)."""
+    if not terms:
+        return x
+    (first, value), *rest = terms
+    total = value * slopes[first]
+    for j, value in rest:
+        total += value * slopes[j]
+    total *= h
+    total += x
+    return total
 
 
 def linearise(flow: Flow, starts: np.ndarray, steps: np.ndarray, substeps: int = 1) -> Linearised:

@@ -22,10 +22,11 @@ import scipy.linalg
 from vectorfield import _backend
 from vectorfield._errors import DataError
 from vectorfield._progress import report
-from vectorfield._settings import Settings, check_integer, check_real
+from vectorfield._settings import check_integer, check_real
 from vectorfield.kernels.expansion import Expansion, FeatureExpansion
 from vectorfield.shooting.normal import System, assemble, best_shift, factor
 from vectorfield.shooting.paths import Flow, follow
+from vectorfield.shooting.refinement import Refinement
 from vectorfield.shooting.windows import Windows, cut
 from vectorfield.trajectories import Trajectories
 
@@ -65,7 +66,7 @@ class Refined:
 
 
 @dataclass(frozen=True)
-class Shooting(Settings):
+class Shooting(Refinement):
     """Refine a fit by whole windows of trajectories; see the module for the loss.
 
     Needs features (an explicit kernel): each step is a system in all P = q d coefficients, which
@@ -106,6 +107,10 @@ class Shooting(Settings):
             check_integer("samples", self.samples, at_least=2)
         check_integer("iterations", self.iterations, at_least=1)
         check_real("tolerance", self.tolerance, above=0.0)
+
+    def shift(self, ridge: float, count: int) -> float:
+        """Return that of its own ridge, if it has one."""
+        return (ridge if self.ridge is None else self.ridge) * count
 
     def __call__(
         self,

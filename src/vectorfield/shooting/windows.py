@@ -9,7 +9,7 @@ import numpy as np
 from vectorfield import _backend
 from vectorfield.trajectories import Trajectories
 
-__all__ = ["Windows", "cut"]
+__all__ = ["Windows", "cut", "overlapping"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +72,37 @@ def cut(trajectories: Trajectories, samples: int | None) -> Windows:
         edges = int(begin) + np.linspace(0, gaps, pieces + 1).round().astype(int)
         first += edges[:-1].tolist()
         last += edges[1:].tolist()
+    return _between(trajectories, first, last)
+
+
+def overlapping(trajectories: Trajectories, samples: int | None, starts: int) -> Windows:
+    """Return windows of at most ``samples`` samples that begin all along every trajectory.
+
+    Within the reach of a window ``starts`` others begin, itself included, at even distances; the
+    last ones of a trajectory are shorter. None: a window reaches as far as the trajectory does.
+
+    >>> from vectorfield.trajectories import Trajectories
+    >>> data = Trajectories.from_arrays([[[0.0], [1.0], [2.0], [3.0], [4.0]]], 0.5)
+    >>> overlapping(data, None, 2).places
+    array([[0, 1, 2, 3, 4],
+           [2, 3, 4, 4, 4]])
+    >>> overlapping(data, 3, 1).places
+    array([[0, 1, 2],
+           [2, 3, 4]])
+    """
+    first: list[int] = []
+    last: list[int] = []
+    for begin, end in zip(trajectories.offsets[:-1], trajectories.offsets[1:], strict=True):
+        gaps = int(end - begin) - 1
+        reach = gaps if samples is None else min(samples - 1, gaps)
+        places = np.unique((np.arange(starts * -(-gaps // reach)) * reach) // starts)
+        places = places[places < gaps]
+        first += (int(begin) + places).tolist()
+        last += (int(begin) + np.minimum(places + reach, gaps)).tolist()
+    return _between(trajectories, first, last)
+
+
+def _between(trajectories: Trajectories, first: list[int], last: list[int]) -> Windows:
     starts, ends = np.asarray(first), np.asarray(last)
     longest = int((ends - starts).max()) + 1
     reach = starts[:, None] + np.arange(longest)

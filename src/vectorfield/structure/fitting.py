@@ -30,10 +30,10 @@ from vectorfield.simulate import rollout
 from vectorfield.smoothing import SplineSmoother
 from vectorfield.structure.design import cut, drawn
 from vectorfield.structure.report import Dependencies
-from vectorfield.structure.settings import is_noisy
+from vectorfield.structure.settings import Structure, check_width, is_noisy
 from vectorfield.trajectories import Trajectories
 
-__all__ = ["on_inputs", "sparse_plan"]
+__all__ = ["on_inputs", "sparse_plan", "structured"]
 
 OUTPUTS = 16  # that are fitted to choose the settings of all
 STEPS = 6_000
@@ -90,6 +90,25 @@ def sparse_plan(
         best = bench.final([best.replace(kernel=kernel) for kernel in kernels], inputs)
     ridge = bench.ridge(best) if "ridge" in left else best.ridge
     return best.replace(kernel=on_inputs(best.kernel, inputs), ridge=ridge)
+
+
+def structured(
+    structure: Any, trajectories: Trajectories, plan: Plan, left_open: Iterable[str]
+) -> tuple[Dependencies, Plan]:
+    """Return the structure found or given, and the plan on it: `MOCK`'s way through this module.
+
+    ``structure`` is a `Structure`, a `Dependencies` or a matrix; with nothing left open the plan is
+    as it was, its kernel on each output's inputs.
+    """
+    found = structure
+    if not isinstance(structure, Dependencies):
+        known = structure if isinstance(structure, Structure) else Structure(known=structure)
+        found = known(trajectories)
+    check_width(found.inputs, trajectories)
+    left = frozenset(left_open)
+    if left:
+        return found, sparse_plan(found, trajectories, plan, left)
+    return found, plan.replace(kernel=on_inputs(plan.kernel, found.inputs))
 
 
 def _kernels(widest: int, quadratic: bool) -> list[Any]:

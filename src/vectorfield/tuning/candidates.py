@@ -22,9 +22,20 @@ from vectorfield.kernels import (
     ScalarKernel,
     Separable,
 )
-from vectorfield.occupation import Lagrange, Noise, Rule, SnapshotNoise, Spline, Trapezoid, White
+from vectorfield.occupation import (
+    Lagrange,
+    Noise,
+    Rule,
+    SnapshotNoise,
+    Spline,
+    Trapezoid,
+    WeakForm,
+    White,
+    Windows,
+)
 from vectorfield.plan import Plan
 from vectorfield.prior import LinearPrior, MeanReverting, Prior
+from vectorfield.robust import Huber
 
 __all__ = [
     "families",
@@ -36,8 +47,10 @@ __all__ = [
     "noises",
     "polynomials",
     "priors",
+    "robusts",
     "rules",
     "stretched",
+    "unknowns",
     "variations",
     "with_features",
     "without_features",
@@ -75,6 +88,13 @@ def polynomials(d: int) -> list[ScalarKernel | OperatorKernel]:
     return found
 
 
+def unknowns(kernel: ScalarKernel | OperatorKernel, d: int) -> int | None:
+    """Return the coefficients of each output of a polynomial; None for other kernels."""
+    if isinstance(kernel, (Polynomial, Monomials)):
+        return math.comb(d + kernel.degree, d)
+    return None
+
+
 def mixtures(kernel: ScalarKernel, d: int) -> list[ScalarKernel | OperatorKernel]:
     """Return sums of a polynomial and a local kernel: what is global, and what is left."""
     length = math.sqrt(d)
@@ -85,9 +105,12 @@ def mixtures(kernel: ScalarKernel, d: int) -> list[ScalarKernel | OperatorKernel
 
 
 def stretched(
-    kernel: ScalarKernel | OperatorKernel, factor: float
+    kernel: ScalarKernel | OperatorKernel, factor: float | tuple[float, ...]
 ) -> ScalarKernel | OperatorKernel:
-    """Return the kernel with every length scale of a local part times ``factor``."""
+    """Return the kernel with every length scale of a local part times ``factor``.
+
+    With a factor for each coordinate there are as many length scales.
+    """
     if isinstance(kernel, (Polynomial, Linear, Monomials)):
         return kernel
     changes: dict[str, object] = {}
@@ -95,7 +118,7 @@ def stretched(
         if isinstance(value, (ScalarKernel, OperatorKernel)):
             changes[name] = stretched(value, factor)
         elif name == LOCAL and value is not None:
-            scaled = factor * np.asarray(value, dtype=float)
+            scaled = np.asarray(factor) * np.asarray(value, dtype=float)
             changes[name] = float(scaled) if scaled.ndim == 0 else tuple(scaled.tolist())
     return kernel.replace(**changes)
 
@@ -141,20 +164,44 @@ def is_explicit(kernel: ScalarKernel | OperatorKernel) -> bool:
 
 
 def rules(even: bool, noisy: bool) -> list[Rule]:
-    """Return rules: of high order where samples are clean, and steps alike."""
+    """Return rules, the likeliest first.
+
+    Of high order where samples are clean and steps alike; where they are noisy also windows and
+    the weak form, whose rows see more of the signal against the same noise.
+    """
     if noisy:
-        return [Trapezoid(), Lagrange(4)]
-    return [Lagrange(4), Lagrange(6), Spline(), Trapezoid()] if even else [Spline(), Trapezoid()]
+        return [Trapezoid(), Lagrange(4), Windows(5, stride=2), WeakForm(9, stride=4)]
+    if not even:
+        return [Spline(), Trapezoid()]
+    return [Lagrange(6), Lagrange(8), Lagrange(4), Spline(), Trapezoid()]
 
 
-def noises(noisy: bool) -> list[Noise]:
-    """Return noise models from the most likely one on."""
+def noises(noisy: bool, even: bool = True) -> list[Noise]:
+    """Return noise models, the likeliest first.
+
+    On uneven steps also errors that grow with the duration of a step: as those of noise in the
+    dynamics do (power 1), and those of a wrong slope (power 2).
+    """
     mixed = SnapshotNoise(model_error=0.1)
-    return [SnapshotNoise(), mixed, White()] if noisy else [White(), mixed]
+    found: list[Noise] = [SnapshotNoise(), mixed, White()] if noisy else [White(), mixed]
+    return found if even else [*found, White(power=1.0), White(power=2.0)]
 
 
-def priors(step: float) -> list[Prior]:
-    """Return prior fields, besides zero, for data with that time between samples."""
+def robusts() -> list[Huber]:
+    """Return robust losses, for data with outliers.
+
+    Ten rounds: what later ones change is small beside the errors that are left.
+    """
+    return [Huber(iterations=10)]
+
+
+def priors(step: float, *, tracked: bool = False) -> list[Prior]:
+    """Return prior fields, besides zero, for data with that time between samples.
+
+    Fields that return to the data are for those that no field tracks.
+    """
+    if tracked:
+        return [LinearPrior()]
     slow, fast = 0.03 / step, 0.3 / step
     reverting = [MeanReverting(rate, width) for width in (None, 0.5, 1.5) for rate in (slow, fast)]
     return [LinearPrior(), *reverting]

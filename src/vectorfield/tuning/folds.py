@@ -10,7 +10,7 @@ import numpy as np
 from vectorfield._errors import DataError
 from vectorfield.trajectories import Trajectories
 
-__all__ = ["Fold", "blocks", "folds", "thin"]
+__all__ = ["Fold", "blocks", "folds", "pooled", "thin"]
 
 
 class Fold(NamedTuple):
@@ -34,22 +34,45 @@ def folds(
     [(2, 1), (2, 1), (2, 1)]
     """
     if validation is not None:
-        if validation.feature_names != train.feature_names:
-            raise DataError(
-                f"validation has the features {validation.feature_names}, the training data "
-                f"{train.feature_names}; give both the same columns in the same order"
-            )
+        _check_features(train, validation)
         return [Fold(train, validation)]
     pieces = train if len(train) >= 2 * count else blocks(train, 2 * count)
     if len(pieces) < 2:
         raise DataError(
-            f"{len(train.states)} samples cannot be held out in part; fix kernel and ridge, or "
-            "give more data"
+            f"{len(train.states)} samples cannot be held out in part; pass search=False for "
+            "plain defaults, give kernel and ridge, or give more data"
         )
     order = np.random.default_rng(random_state).permutation(len(pieces))
     parts = [np.sort(part) for part in np.array_split(order, min(count, len(pieces)))]
     everyone = np.arange(len(pieces))
     return [Fold(pieces[np.setdiff1d(everyone, part)], pieces[part]) for part in parts]
+
+
+def pooled(train: Trajectories, validation: Trajectories) -> Trajectories:
+    """Return the trajectories of both parts as one set; they keep their ids if these differ.
+
+    >>> import numpy as np, vectorfield as vf
+    >>> data = vf.Trajectories.from_arrays(np.ones((2, 1)), 1.0)
+    >>> pooled(data, data).ids.tolist()
+    ['train/0', 'validation/0']
+    """
+    _check_features(train, validation)
+    xs, ts = (a + b for a, b in zip(train.to_arrays(), validation.to_arrays(), strict=True))
+    ids = [*train.ids.tolist(), *validation.ids.tolist()]
+    if len({str(name) for name in ids}) < len(ids):
+        parts = (("train", train), ("validation", validation))
+        ids = [f"{part}/{name}" for part, data in parts for name in data.ids.tolist()]
+    if len({type(name) for name in ids}) > 1:
+        ids = [str(name) for name in ids]
+    return Trajectories.from_arrays(xs, ts, ids=ids, feature_names=train.feature_names)
+
+
+def _check_features(train: Trajectories, validation: Trajectories) -> None:
+    if validation.feature_names != train.feature_names:
+        raise DataError(
+            f"validation has the features {validation.feature_names}, the training data "
+            f"{train.feature_names}; give both the same columns in the same order"
+        )
 
 
 def blocks(trajectories: Trajectories, count: int) -> Trajectories:
@@ -67,16 +90,22 @@ def blocks(trajectories: Trajectories, count: int) -> Trajectories:
     return Trajectories.from_arrays(xs, ts, ids=ids, feature_names=trajectories.feature_names)
 
 
-def thin(trajectories: Trajectories, steps: int, random_state: int = 0) -> Trajectories:
+def thin(
+    trajectories: Trajectories, steps: int, random_state: int = 0, *, longest: int | None = None
+) -> Trajectories:
     """Return some trajectories, drawn at random, with about that many steps in all.
 
-    Where one trajectory has more, stretches of it are drawn.
+    Where one trajectory has more, stretches of it are drawn. With ``longest`` the draw is from
+    stretches of about so many samples: few samples of all trajectories see more of the states than
+    all of a few.
     """
     total = int((trajectories.lengths - 1).sum())
     if total <= steps:
         return trajectories
-    longest = int(trajectories.lengths.max())
-    if longest > steps / 4:
+    size = int(trajectories.lengths.max())
+    if longest is not None and size >= 2 * longest:
+        trajectories = blocks(trajectories, -(-len(trajectories.states) // longest))
+    elif size > steps / 4:
         trajectories = blocks(trajectories, -(-4 * total // steps))
     order = np.random.default_rng(random_state).permutation(len(trajectories))
     until = np.cumsum(trajectories.lengths[order] - 1)
