@@ -61,7 +61,7 @@ def judged(
     for label, field in beside.items():
         other = vf.metrics.evaluate(held, vf.rollout(field, held, on_failure="ignore").x)
         others.append(f"{label} {other.err / other.null_err:.2e}")
-    return [
+    row = [
         name,
         f"{true / max(1, own.sum()):.3f}",
         f"{true / max(1, edges.sum()):.3f}",
@@ -72,6 +72,8 @@ def judged(
         f"{scores.one_err / scores.null_one_err:.2e}",
         "; ".join(others),
     ]
+    print(" ".join(row), model.kernel_, file=sys.stderr, flush=True)
+    return row
 
 
 def lorenz96(d: int, noise: float = 0.0) -> list[str]:
@@ -176,7 +178,6 @@ def main() -> None:
     rows = []
     for name in names:
         rows += PARTS[name]()
-        print(" ".join(rows[-1]), file=sys.stderr, flush=True)
     print(table(HEAD, rows))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"largest memory {peak:.1f} GiB")

@@ -219,3 +219,13 @@ def test_interactions_hold_functions_of_one_and_of_two_coordinates():
 def test_orders_of_interactions_are_checked(orders):
     with pytest.raises(ValueError, match="at least 1"):
         Interactions(*orders)
+
+
+def test_interactions_go_on_along_tangents():
+    features = Interactions(main=4, pair=3, length_scale=1.0).bind(np.zeros((1, 2)))
+    x = np.array([[1.5, 0.2], [2.0, 0.2], [2.5, 0.2]])
+    phi = features(x)
+    np.testing.assert_allclose(phi[2] - phi[1], phi[1] - phi[0], atol=1e-12)
+    step = 1e-6 * np.array([[1.0, 0.0]])
+    slope = (features(x + step) - features(x - step)) / 2e-6
+    np.testing.assert_allclose(features.gradient(x)[:, 0], slope, atol=1e-6)

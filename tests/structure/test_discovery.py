@@ -191,7 +191,7 @@ def test_estimator_takes_a_matrix(data, make):
     assert isinstance(model.kernel_, vf.kernels.SparseFeatures)
     slopes = model.field_.jacobian(data.states[:5])
     assert (slopes[:, ~SMOOTH] == 0.0).all()
-    exact = vf.MOCK(ridge=1e-6, structure=make(SMOOTH)).fit(data[:5])
+    exact = vf.MOCK(vf.kernels.Gaussian(), 1e-6, structure=make(SMOOTH)).fit(data[:5])
     assert isinstance(exact.kernel_, vf.kernels.SparseKernel)
 
 

@@ -26,8 +26,8 @@ class Interactions(ExplicitKernel):
     ``pair``, with the Chebyshev polynomials T and u = x / length_scale, each times
     0.5^(order - 1), so that the ridge holds high orders down: 1 + main d + pair (pair - 1) / 2 *
     d (d - 1) / 2 of them. Fields are polynomials again, of high order in few coordinates, where
-    `Monomials` of that degree in all of them would be too many. They grow fast beyond one length
-    scale, which should cover the states.
+    `Monomials` of that degree in all of them would be too many. Beyond one length scale, which
+    should cover the states, each T_a goes on along its tangent.
 
     Args:
         main: highest order in one coordinate.
@@ -157,11 +157,13 @@ class InteractionMap(FeatureMap):
     def _tables(self, x: Any) -> tuple[list[Any], list[Any]]:
         """Return T_a(u) and their derivatives by x for a = 0, 1, ..., (n, d) each."""
         xp = _backend.namespace(x)
-        u = x / self.settings.length_scale
+        whole = x / self.settings.length_scale
+        u = xp.clip(whole, -1.0, 1.0)
         inverse = 1.0 / self.settings.length_scale
         t = [xp.ones_like(u), u]
         slope = [xp.zeros_like(u), xp.full_like(u, inverse)]
         for _ in range(2, max(self.settings.main, self.settings.pair - 1) + 1):
             slope.append(2.0 * inverse * t[-1] + 2.0 * u * slope[-1] - slope[-2])
             t.append(2.0 * u * t[-1] - t[-2])
-        return t, slope
+        beyond = x - self.settings.length_scale * u
+        return [value + s * beyond for value, s in zip(t, slope, strict=True)], slope
