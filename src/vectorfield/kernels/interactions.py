@@ -15,7 +15,7 @@ from vectorfield.kernels.features import ExplicitKernel, FeatureMap
 
 __all__ = ["InteractionMap", "Interactions"]
 
-DECAY = 0.5
+DECAY = 0.7  # of a feature's weight with each order
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Interactions(ExplicitKernel):
 
     The features are 1, T_a(u_j) for a up to ``main`` and T_a(u_j) T_b(u_k) for a + b up to
     ``pair``, with the Chebyshev polynomials T and u = x / length_scale, each times
-    0.5^(order - 1), so that the ridge holds high orders down: 1 + main d + pair (pair - 1) / 2 *
+    0.7^(order - 1), so that the ridge holds high orders down: 1 + main d + pair (pair - 1) / 2 *
     d (d - 1) / 2 of them. Fields are polynomials again, of high order in few coordinates, where
     `Monomials` of that degree in all of them would be too many. Beyond one length scale, which
     should cover the states, each T_a goes on along its tangent.
@@ -39,7 +39,7 @@ class Interactions(ExplicitKernel):
         >>> import numpy as np, vectorfield as vf
         >>> features = vf.kernels.Interactions(main=2, pair=2, length_scale=1.0)
         >>> features.bind(np.zeros((1, 2)))(np.array([[0.5, -1.0]]))
-        array([[ 1.  ,  0.5 , -1.  , -0.25,  0.5 , -0.25]])
+        array([[ 1.  ,  0.5 , -1.  , -0.35,  0.7 , -0.35]])
     """
 
     main: int = 8

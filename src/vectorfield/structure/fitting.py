@@ -120,7 +120,8 @@ def _kernels(widest: int, quadratic: bool) -> list[Any]:
         Monomials(3),
         Interactions(5, 3),
         Interactions(8, 5),
-        Interactions(8, 8),
+        Interactions(16, 1),
+        Interactions(16, 3),
     ]
     small = [kernel for kernel in every if kernel.count(widest) <= MOST]
     return [*small, Nystrom(Gaussian(), 200)] if small else [Nystrom(Gaussian(), 200)]

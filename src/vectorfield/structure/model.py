@@ -20,7 +20,7 @@ from vectorfield.structure.design import Design
 __all__ = ["Model", "empty", "extend", "fit_on", "join", "joint_functions", "unlinked"]
 
 RIDGES = (1e-10, 1e-3, 1e-2, 1e-1)  # of the mean diagonal; the least held-out error chooses
-ROUNDING = 1e-12  # of the targets' sum of squares
+ROUNDING = 1e-10  # of the targets' sum of squares
 MOST = 0.2  # functions for each row of a fit
 
 

@@ -25,6 +25,7 @@ from vectorfield.structure.stopping import improvement, threshold
 __all__ = ["Chosen", "Limits", "select"]
 
 TOGETHER = 64  # outputs whose fits are in memory at once
+ENTERS = 1.0  # standard errors by which a step has to lower held-out errors
 CLEAR = 1.645  # standard errors by which a basis of more functions has to be better
 JOINED = 2  # pairs of inputs whose interaction is fitted, of those that promise most
 WIDER = 3  # times as many candidates before a search stops
@@ -233,8 +234,7 @@ def _best_pair(model: Model, screen: Screen, limits: Limits) -> Model | None:
 def _better(old: Model, new: Model, limits: Limits) -> bool:
     if not old.total - new.total > new.floor:
         return False
-    needed = threshold(limits.level, 1, len(old.sums))  # strict at the end: see `_prune`
-    return improvement(old.sums, new.sums) > needed
+    return improvement(old.sums, new.sums) > ENTERS  # strict at the end: see `_prune`
 
 
 def _prune(model: Model, limits: Limits) -> Chosen:
