@@ -37,12 +37,13 @@ from vectorfield.tuning.trials import Trial
 if TYPE_CHECKING:
     from vectorfield.tuning.search import Search
 
-__all__ = ["FEW", "MANY", "MEDIUM", "SMALL", "Context", "distinct"]
+__all__ = ["CONTENDER", "FEW", "MANY", "MEDIUM", "SMALL", "Context", "distinct"]
 
 LAWS = (CurlFree, DivergenceFree, Equivariant, Gradient, Hamiltonian, OperatorScaled, OperatorSum)
 SMALL, MEDIUM = 1200, 4000  # steps of the data that a screening and its second round use
 CHEAP = 3000  # steps up to which all folds are used
 HELD, WIDE = 1500, 16  # samples that a screening is judged on, fewer beyond so many coordinates
+CONTENDER = 10.0  # times the least error: neither a length scale nor more data make up for more
 STRETCH = 30  # samples of clean trajectories that a screening learns from in one piece
 NEGLIGIBLE = 1e-8  # of the null model's error
 LONGEST = 80  # samples of windows whose starts are estimated
@@ -202,12 +203,17 @@ class Context:
         return near(trial.level, noisy=self.noisy, span=span)
 
     def leaders(self, best: Trial, count: int = 3) -> list[Trial]:
-        """Return the best plan, and the best of other kinds of kernels with its other parts."""
+        """Return the best plan, and the best of other kinds of kernels with its other parts.
+
+        Those that are far behind are left out.
+        """
         others = distinct(ranked([t] for t in self.trials if t.ok))
         kinds = {_kind(best.plan.kernel)}
         found = [best]
         for trial in others:
-            if _kind(trial.plan.kernel) not in kinds and len(found) < count:
+            if trial.score > CONTENDER * best.score or len(found) == count:
+                break
+            if _kind(trial.plan.kernel) not in kinds:
                 kinds.add(_kind(trial.plan.kernel))
                 found.append(replace(trial, plan=replace(best.plan, kernel=trial.plan.kernel)))
         return found

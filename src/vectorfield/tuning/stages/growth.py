@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from vectorfield.kernels import OperatorKernel, ScalarKernel
-from vectorfield.plan import Plan
 from vectorfield.tuning import candidates
 from vectorfield.tuning.context import MANY, MEDIUM, Context, distinct
 from vectorfield.tuning.trials import Trial
 
 __all__ = ["grow"]
 
-STARVED = 4.0  # observations for each coefficient, below which a polynomial is not determined
 BEHIND = 3.0  # times the least error: more data do not make up for it
 
 
@@ -37,8 +35,6 @@ def grow(context: Context, best: Sequence[Trial]) -> list[Trial]:
             )
             for t in leaders
         ]
-        if not whole:
-            pairs += [(plan, context.ladder) for plan in _starved(context, best[0].plan)]
         grown = context.try_all(pairs, f"{steps} steps", steps, done=0.7, whole=whole, final=whole)
         leaders = (distinct(grown) or leaders)[: max(keep, 2)]
         leaders = [t for t in leaders if t.score <= BEHIND * leaders[0].score]
@@ -47,22 +43,6 @@ def grow(context: Context, best: Sequence[Trial]) -> list[Trial]:
         found = context.try_all(pairs, "all", None, done=0.7, whole=True, final=True)
         leaders = found or leaders
     return distinct(leaders)
-
-
-def _starved(context: Context, plan: Plan) -> list[Plan]:
-    """Return plans of polynomials that the screening could not determine, and more data can.
-
-    A screening that has hardly more observations than a polynomial has coefficients says nothing
-    of it, however right it is.
-    """
-    if "kernel" not in context.open or context.noisy:
-        return []
-    found = []
-    for kernel in candidates.polynomials(context.train.d):
-        count = candidates.unknowns(kernel, context.train.d)
-        if count is not None and context.small < STARVED * count <= MEDIUM:
-            found.append(replace(plan, kernel=kernel))
-    return found
 
 
 def _by_features(

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from vectorfield.kernels import Gaussian
 from vectorfield.tuning import candidates
-from vectorfield.tuning.context import Context
+from vectorfield.tuning.context import CONTENDER, MEDIUM, Context
 from vectorfield.tuning.judge import ranked
 from vectorfield.tuning.stages.lengths import stretch
 from vectorfield.tuning.trials import Trial
 
 __all__ = ["choose_kernel"]
 
-CONTENDER = 10.0  # times the least error: a length scale does not make up for more
+FED = 4.0  # observations for each coefficient of a polynomial that is to be judged
 
 
 def choose_kernel(context: Context, best: Sequence[Trial]) -> list[Trial]:
@@ -29,6 +29,9 @@ def choose_kernel(context: Context, best: Sequence[Trial]) -> list[Trial]:
     if not found or context.is_settled(found[0]):
         return found
     if "kernel" in context.open:
+        starved = _fed(context)
+        if starved and starved[0].score * CONTENDER <= found[0].score:
+            return starved
         local = [t for t in found if candidates.lengths_of(t.plan.kernel)]
         within = [t for t in local if t.score <= CONTENDER * found[0].score]
         found += stretch(context, within[:2], steps)
@@ -37,6 +40,27 @@ def choose_kernel(context: Context, best: Sequence[Trial]) -> list[Trial]:
     elif _has_open_length(context):
         found += stretch(context, found[:1], steps)
     return ranked([t] for t in found)
+
+
+def _fed(context: Context) -> list[Trial]:
+    """Judge the polynomials that more data can determine and the screening could not.
+
+    A screening with hardly more observations than a polynomial has coefficients says nothing of
+    it, however right it is. Where one wins, the search goes on with so much data.
+    """
+    if context.noisy or context.bench.steps <= context.small:
+        return []
+    plans = []
+    for kernel in candidates.polynomials(context.train.d):
+        count = candidates.unknowns(kernel, context.train.d)
+        if count is not None and context.small < FED * count <= MEDIUM:
+            plans.append(replace(context.plan, kernel=kernel))
+    pairs = [(plan, context.ladder) for plan in plans]
+    found = context.try_all(pairs, "kernels", MEDIUM, done=0.25)
+    if found and found[0].tracks:
+        context.small = MEDIUM
+        return found
+    return []
 
 
 def _kernels(context: Context) -> list:
