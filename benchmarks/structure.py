@@ -52,7 +52,8 @@ def judged(
     start = perf_counter()
     found = vf.discover_structure(train)
     middle = perf_counter()
-    model = vf.MOCK(structure=found).fit(train)
+    small = train.d <= 30  # where all inputs are compared, too, which a found structure leaves out
+    model = vf.MOCK(structure=vf.Structure() if small else found).fit(train)
     end = perf_counter()
     own = found.matrix.toarray()
     true = int((own & edges).sum())

@@ -107,8 +107,29 @@ def structured(
     check_width(found.inputs, trajectories)
     left = frozenset(left_open)
     if left:
-        return found, sparse_plan(found, trajectories, plan, left)
+        chosen = sparse_plan(found, trajectories, plan, left)
+        searched = isinstance(structure, Structure) and structure.known is None
+        if searched and "kernel" in left and Monomials(2).count(trajectories.d) <= MOST:
+            return _or_all(found, chosen, trajectories, plan, left)
+        return found, chosen
     return found, plan.replace(kernel=on_inputs(plan.kernel, found.inputs))
+
+
+def _or_all(
+    found: Dependencies,
+    chosen: Plan,
+    trajectories: Trajectories,
+    plan: Plan,
+    left: frozenset[str],
+) -> tuple[Dependencies, Plan]:
+    """Return what was found, or all inputs for all outputs where rollouts are better with them."""
+    d = trajectories.d
+    everything = Dependencies.given((tuple(range(d)),) * d, trajectories)
+    dense = sparse_plan(everything, trajectories, plan, left)
+    bench = _Bench(found.inputs, trajectories, False)
+    if bench.rolled(dense) < bench.rolled(chosen):
+        return everything, dense
+    return found, chosen
 
 
 def _kernels(widest: int, quadratic: bool) -> list[Any]:
@@ -174,7 +195,10 @@ class _Bench:
     def _rollouts(self, plan: Plan, inputs: Inputs) -> float:
         """Return the error of rollouts relative to the null model's."""
         ridge = self.ridge(plan) if self._choose else plan.ridge
-        whole = plan.replace(kernel=on_inputs(plan.kernel, inputs), ridge=ridge)
+        return self.rolled(plan.replace(kernel=on_inputs(plan.kernel, inputs), ridge=ridge))
+
+    def rolled(self, whole: Plan) -> float:
+        """Return the same of a plan whose kernel is on its inputs."""
         try:
             field = whole.fit(self._train).field
         except SolveError:
