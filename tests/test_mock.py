@@ -77,7 +77,7 @@ def test_get_and_set_params_nested():
     assert params["rule__samples"] == 4
     assert set(model.get_params(deep=False)) == {
         "kernel", "ridge", "rule", "noise", "standardize", "solver", "prior", "robust", "smoother",
-        "refine", "blend", "search",
+        "refine", "blend", "search", "structure",
     }  # fmt: skip
     returned = model.set_params(
         kernel__left__length_scale=3.0, kernel__right__factor=5.0, rule__samples=6, ridge=1e-3

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 import vectorfield as vf
-from vectorfield.plots import PREDICTED, TRUE, phase_portrait, search, trajectories
+from vectorfield.plots import (
+    PREDICTED,
+    TRUE,
+    dependencies,
+    phase_portrait,
+    search,
+    stencil,
+    trajectories,
+)
 from vectorfield.trajectories import Trajectories
 from vectorfield.tuning.candidates import lengths_of
 
@@ -279,6 +287,57 @@ def test_too_many_panels_are_refused():
     many = Trajectories.from_arrays([np.ones((2, 9))] * 9, 1.0)
     with pytest.raises(ValueError, match="more than 24 panels"):
         trajectories(many, which=range(9))
+
+
+def ring(d):
+    known = np.eye(d) + np.roll(np.eye(d), 1, axis=1)
+    names = [f"n{k}" for k in range(d)]
+    data = Trajectories.from_arrays([np.ones((3, d))], 1.0, feature_names=names)
+    return vf.Structure(known=known)(data)
+
+
+def test_dependencies_marks_every_edge_where_it_is():
+    ax = dependencies(ring(5))
+    marks = {tuple(map(float, place)) for place in ax.collections[0].get_offsets()}
+    assert marks == {(j % 5, i) for i in range(5) for j in (i, i + 1)}
+    assert [label.get_text() for label in ax.get_xticklabels()] == [f"n{k}" for k in range(5)]
+    assert ax.get_ylim() == (4.5, -0.5)
+    assert pixels(ax.figure).std() > 1.0
+
+
+@pytest.mark.parametrize("values", ["shares", "scores", "stability"])
+def test_dependencies_colours_what_was_found(values):
+    rng = np.random.default_rng(0)
+    f = swirl
+    starts = rng.normal(size=(30, 2))
+    found = vf.discover_structure(list(vf.simulate(f, starts, T).x), T)
+    ax = dependencies(found, values=values)
+    table = getattr(found, values)
+    rows, columns = found.matrix.nonzero()
+    np.testing.assert_allclose(ax.collections[0].get_array(), table.toarray()[rows, columns])
+
+
+def test_many_coordinates_have_no_names():
+    ax = dependencies(ring(200))
+    assert len(ax.get_xticks()) < 20
+    assert len(ax.collections[0].get_offsets()) == 400
+
+
+def test_stencils_of_rings_and_grids():
+    ax = stencil(ring(6))
+    assert {round(bar.get_x() + bar.get_width() / 2) for bar in ax.patches} == {0, 1}
+    assert {bar.get_height() for bar in ax.patches} == {1.0}
+    grid = stencil(ring(6), shape=(2, 3))
+    places = {tuple(map(float, place)) for place in grid.collections[0].get_offsets()}
+    assert (1.0, 0.0) in places
+    with pytest.raises(ValueError, match="one or two entries"):
+        stencil(ring(8), shape=(2, 2, 2))
+    with pytest.raises(TypeError, match="discover_structure"):
+        stencil(np.eye(3))
+    with pytest.raises(TypeError, match="discover_structure"):
+        dependencies(np.eye(3))
+    with pytest.raises(ValueError, match="values"):
+        dependencies(ring(3), values="colour")
 
 
 def report(**options):

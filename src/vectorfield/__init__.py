@@ -44,6 +44,7 @@ from vectorfield.robust import Huber
 from vectorfield.shooting import Rollouts, Shooting
 from vectorfield.simulate import Outcome, Simulation, rollout, simulate
 from vectorfield.smoothing import SplineSmoother, noise_level
+from vectorfield.structure import Dependencies, Structure, discover_structure
 from vectorfield.tables import read_splits, read_trajectories, write_splits, write_trajectories
 from vectorfield.trajectories import Splits, Trajectories, Trajectory
 from vectorfield.tuning import Report, Search
@@ -54,6 +55,7 @@ __all__ = [
     "MOCK",
     "Blend",
     "DataError",
+    "Dependencies",
     "Huber",
     "MissingExtraError",
     "ModelFileError",
@@ -71,6 +73,7 @@ __all__ = [
     "SolveWarning",
     "SplineSmoother",
     "Splits",
+    "Structure",
     "Trajectories",
     "Trajectory",
     "VectorField",
@@ -79,6 +82,7 @@ __all__ = [
     "comparators",
     "compress",
     "datasets",
+    "discover_structure",
     "kernels",
     "linalg",
     "load",

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from vectorfield import _backend
 from vectorfield._errors import DataError, ModelFileError
@@ -96,6 +97,22 @@ class VectorField:
         if self.prior is not None:
             value = value + self.prior.jacobian(points)
         return value[0, :, :] if single else value
+
+    def sparse_jacobian(self, x: Any) -> Any:
+        """Return the Jacobian as a SciPy sparse matrix: (d,) -> (d, d), (n, d) -> n of them.
+
+        Where the kernel is sparse (`SparseKernel`, `SparseFeatures`) cost and memory are those of
+        the entries that are there; for others the dense Jacobian is made first.
+        """
+        points, single = self._points(x)
+        inner = self.expansion.sparse_jacobian((points - self.shift) / self.scale)
+        scale = _backend.to_numpy(self.scale)
+        left, right = sp.diags_array(scale), sp.diags_array(1.0 / scale)
+        values = [sp.csr_array(left @ one @ right) for one in inner]
+        if self.prior is not None:
+            known = _backend.to_numpy(self.prior.jacobian(points))
+            values = [sp.csr_array(a + sp.csr_array(b)) for a, b in zip(values, known, strict=True)]
+        return values[0] if single else values
 
     def potential(self, x: Any) -> Any:
         """Return V(x), up to a constant, of a gradient flow f = -grad V: (n, d) -> (n,).

@@ -25,6 +25,7 @@ from vectorfield.robust import Huber
 from vectorfield.shooting import Refined, Refinement
 from vectorfield.simulate import rollout, simulate
 from vectorfield.smoothing import Smoother
+from vectorfield.structure import Dependencies, Structure, structured
 from vectorfield.tables import states_from_frame
 from vectorfield.trajectories import Trajectories, as_trajectories
 from vectorfield.tuning import Search, Searcher
@@ -67,6 +68,13 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             trajectories, whose states are estimated along; for kernels with features. `Rollouts`
             for long steps and measured data: the errors of simulations from the samples are
             lowered.
+        structure: which coordinates each output depends on, for kernels that are put on each
+            output's own inputs (`SparseKernel`, `SparseFeatures`): a (d, d) matrix, dense or SciPy
+            sparse, not zero at [i, j] where f_i depends on x_j; `Structure`, to have it found; or
+            the `Dependencies` that were found before. What is left out of kernel, ridge, rule,
+            noise and smoother is chosen for it on held-out trajectories, unless kernel and ridge
+            come with a matrix, or search=False. Every output depends on all coordinates by
+            default.
         search: how what is left out is chosen. None is `Search` where kernel or ridge is left
             out, and no search where both are given; a `Search` chooses all that is None in any
             case; False takes the defaults named here.
@@ -117,6 +125,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         refine: Refinement | None = None,
         smoother: Smoother | None = None,
         blend: Blend | None = None,
+        structure: Any = None,
         search: Searcher | bool | None = None,
     ) -> None:
         self.kernel = kernel
@@ -130,6 +139,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         self.refine = refine
         self.smoother = smoother
         self.blend = blend
+        self.structure = structure
         self.search = search
 
     @property
@@ -143,7 +153,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         (None, None)
         """
         if self.search is None:
-            return Search() if self.kernel is None or self.ridge is None else None
+            open_ = self.structure is None and (self.kernel is None or self.ridge is None)
+            return Search() if open_ else None
         if isinstance(self.search, (bool, np.bool_)):
             return Search() if self.search else None
         if not isinstance(self.search, Searcher):
@@ -178,8 +189,13 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
                 "a search finds the blend itself: give kernel and ridge, pass search=False, or "
                 "leave blend out"
             )
+        if search is not None and self.structure is not None:
+            raise ValueError(
+                "structure and search choose the same settings: leave search out, or structure"
+            )
         trajectories = as_trajectories(x, t)
-        for name in ("field_", "report_"):  # a fit that fails leaves none, not that of older data
+        # a fit that fails leaves none, not that of older data
+        for name in ("field_", "report_", "structure_"):
             self.__dict__.pop(name, None)
         if search is None and validation is not None:
             raise ValueError(
@@ -189,6 +205,8 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
         held = None if validation is None else _as_validation(validation)
         if search is not None:
             trajectories, held = search.parts(trajectories, held)
+        if self.structure is not None:
+            plan = self._sparse(plan, trajectories)
         try:
             if search is None:
                 fitted = plan.fit(trajectories)
@@ -307,6 +325,15 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
             self.smoothed_ = replace(trajectories, states=states)
             self.noise_ = refined.noise * field.scale
 
+    def _sparse(self, plan: Plan, trajectories: Trajectories) -> Plan:
+        """Return the plan with its kernel on each output's inputs, and keep what was found."""
+        given = self.kernel is not None and self.ridge is not None
+        own = isinstance(self.structure, (Structure, Dependencies))
+        choose = self.search is None and (own or not given)
+        left = self._left_open() if choose else frozenset()
+        self.structure_, plan = structured(self.structure, trajectories, plan, left)
+        return plan
+
     def _left_open(self) -> frozenset[str]:
         names = (
             "kernel", "ridge", "rule", "noise", "prior", "smoother", "refine", "robust", "blend",
@@ -316,6 +343,7 @@ class MOCK(BaseEstimator):  # type: ignore[misc]
     def _plan(self) -> Plan:
         chosen = self.get_params(deep=False)
         chosen.pop("search")
+        chosen.pop("structure")
         defaults = {"kernel": Gaussian(), "rule": Trapezoid(), "noise": White()}
         for name, value in defaults.items():
             if chosen[name] is None:

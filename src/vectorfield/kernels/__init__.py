@@ -14,6 +14,8 @@ from vectorfield.kernels.groups import (
     Reflection,
     SignedPermutations,
 )
+from vectorfield.kernels.inputs import inputs_of
+from vectorfield.kernels.interactions import InteractionMap, Interactions
 from vectorfield.kernels.matrix_features import GradientFeatures, HamiltonianFeatures
 from vectorfield.kernels.mixture import MixedKernel, Mixture
 from vectorfield.kernels.monomials import MonomialMap, Monomials
@@ -29,6 +31,8 @@ from vectorfield.kernels.operators import (
 from vectorfield.kernels.physics import CurlFree, DivergenceFree, Gradient, Hamiltonian
 from vectorfield.kernels.radial import Gaussian, Laplace, Matern, Radial, RationalQuadratic
 from vectorfield.kernels.separable import Separable
+from vectorfield.kernels.sparse import SparseKernel
+from vectorfield.kernels.sparse_features import SparseFeatures, SparseMap
 
 __all__ = [
     "Blocks",
@@ -53,6 +57,8 @@ __all__ = [
     "Hamiltonian",
     "HamiltonianFeatures",
     "ImplicitKernel",
+    "InteractionMap",
+    "Interactions",
     "KernelExpansion",
     "Laplace",
     "Linear",
@@ -76,5 +82,9 @@ __all__ = [
     "Scaled",
     "Separable",
     "SignedPermutations",
+    "SparseFeatures",
+    "SparseKernel",
+    "SparseMap",
     "Sum",
+    "inputs_of",
 ]

@@ -11,6 +11,7 @@ from vectorfield.kernels.equivariant import Equivariant
 from vectorfield.kernels.feature_sums import FeatureScaled, FeatureSum
 from vectorfield.kernels.fourier import RandomFourier
 from vectorfield.kernels.groups import CyclicShifts, Group, Reflection, SignedPermutations
+from vectorfield.kernels.interactions import Interactions
 from vectorfield.kernels.matrix_features import GradientFeatures, HamiltonianFeatures
 from vectorfield.kernels.monomials import Monomials
 from vectorfield.kernels.nystrom import Nystrom
@@ -18,6 +19,8 @@ from vectorfield.kernels.operators import OperatorKernel, OperatorScaled, Operat
 from vectorfield.kernels.physics import CurlFree, DivergenceFree, Gradient, Hamiltonian
 from vectorfield.kernels.radial import Gaussian, Laplace, Matern, RationalQuadratic
 from vectorfield.kernels.separable import Separable
+from vectorfield.kernels.sparse import SparseKernel
+from vectorfield.kernels.sparse_features import SparseFeatures
 
 __all__ = ["decode", "encode"]
 
@@ -38,6 +41,7 @@ _CLASSES: dict[str, type[ScalarKernel] | type[OperatorKernel] | type[Group]] = {
         GradientFeatures,
         Hamiltonian,
         HamiltonianFeatures,
+        Interactions,
         Laplace,
         Linear,
         Matern,
@@ -53,6 +57,8 @@ _CLASSES: dict[str, type[ScalarKernel] | type[OperatorKernel] | type[Group]] = {
         Scaled,
         Separable,
         SignedPermutations,
+        SparseFeatures,
+        SparseKernel,
         Sum,
     )
 }

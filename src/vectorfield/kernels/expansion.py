@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from vectorfield import _backend
 from vectorfield.kernels.codec import decode, encode
@@ -43,6 +44,10 @@ class Expansion(ABC):
     @abstractmethod
     def jacobian(self, x: Any) -> Any:
         """Return d g_i / d x_j, (n, d) -> (n, d, d)."""
+
+    def sparse_jacobian(self, x: Any) -> list[sp.csr_array]:
+        """Return the Jacobian at each point, n sparse (d, d) matrices; from the dense one here."""
+        return [sp.csr_array(_backend.to_numpy(one)) for one in self.jacobian(x)]
 
     @abstractmethod
     def energy(self, x: Any) -> Any:
@@ -114,6 +119,10 @@ class KernelExpansion(Expansion):
     def jacobian(self, x: Any) -> Any:
         """Return the Jacobian in closed form. Cost O(n Q d^2)."""
         return self._bound.jacobian(x)
+
+    def sparse_jacobian(self, x: Any) -> list[sp.csr_array]:
+        """Return the Jacobian at each point, made sparse from the start by a sparse kernel."""
+        return self._bound.sparse_jacobian(x)
 
     def energy(self, x: Any) -> Any:
         """Return the potential or Hamiltonian of g."""
@@ -201,6 +210,10 @@ class FeatureExpansion(Expansion):
     def jacobian(self, x: Any) -> Any:
         """Return the Jacobian in closed form. Cost O(n q d^2)."""
         return self._bound.jacobian(x)
+
+    def sparse_jacobian(self, x: Any) -> list[sp.csr_array]:
+        """Return the Jacobian at each point, made sparse from the start by sparse features."""
+        return self._bound.sparse_jacobian(x)
 
     def energy(self, x: Any) -> Any:
         """Return the potential or Hamiltonian of g. Cost O(n q d)."""

@@ -44,6 +44,11 @@ class FeatureSum(ExplicitKernel):
         one_law = len(_pairings(self)) == 1  # J grad H + J' grad H' is of no one Hamiltonian
         return self.left.energy if one_law and self.left.energy == self.right.energy else None
 
+    @property
+    def depends_on_nodes(self) -> bool:
+        """Whether one of them does."""
+        return self.left.depends_on_nodes or self.right.depends_on_nodes
+
     def resolved(self, nodes: Any) -> Self:
         """Resolve both."""
         return self.replace(left=self.left.resolved(nodes), right=self.right.resolved(nodes))
@@ -114,6 +119,11 @@ class FeatureScaled(ExplicitKernel):
     def energy(self) -> str | None:  # type: ignore[override]
         """What the fields are made of; see `OperatorKernel.energy`."""
         return self.kernel.energy
+
+    @property
+    def depends_on_nodes(self) -> bool:
+        """Whether the kernel does."""
+        return self.kernel.depends_on_nodes
 
     def resolved(self, nodes: Any) -> Self:
         """Resolve the kernel."""

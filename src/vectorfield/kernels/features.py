@@ -108,6 +108,11 @@ class ExplicitKernel(OperatorKernel):
         (5, 104)
     """
 
+    @property
+    def depends_on_nodes(self) -> bool:
+        """Whether `bind` looks at more of the nodes than how many coordinates they have."""
+        return True
+
     @abstractmethod
     def bind(self, nodes: Any) -> FeatureMap:
         """Return the features; ``nodes`` (m, d) give the coordinates, and centres if need be."""

@@ -92,6 +92,11 @@ class RandomFourier(ExplicitKernel):
         """Return 1 = k(z, z)."""
         return 1.0
 
+    @property
+    def depends_on_nodes(self) -> bool:
+        """False: the frequencies are drawn."""
+        return False
+
     def bind(self, nodes: Any) -> FourierMap:
         """Draw the frequencies. Cost O(q d), times d where they are orthogonal."""
         d = int(nodes.shape[1])

@@ -61,6 +61,11 @@ class Monomials(ExplicitKernel):
         below = 0 if self.offset > 0.0 else 1
         return math.comb(d + self.degree - below, self.degree)
 
+    @property
+    def depends_on_nodes(self) -> bool:
+        """False."""
+        return False
+
     def resolved(self, nodes: Any) -> Self:
         """Return the same: nothing is left open."""
         return self

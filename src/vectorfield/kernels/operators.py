@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import scipy.sparse as sp
+
 from vectorfield import _backend
 from vectorfield._settings import Settings, check_real
 
@@ -30,6 +32,10 @@ class Evaluator(ABC):
     @abstractmethod
     def jacobian(self, x: Any) -> Any:
         """Return d f_i / d x_j at every point, (n, d) -> (n, d, d)."""
+
+    def sparse_jacobian(self, x: Any) -> list[sp.csr_array]:
+        """Return the Jacobian at each point as a sparse (d, d) matrix."""
+        return [sp.csr_array(_backend.to_numpy(one)) for one in self.jacobian(x)]
 
     def energy(self, x: Any) -> Any:
         """Return the scalar function behind f, (n, d) -> (n,); see `OperatorKernel.energy`."""

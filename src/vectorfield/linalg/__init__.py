@@ -13,6 +13,7 @@ from vectorfield.linalg.regression import Problem, Regression, prepare, regress
 from vectorfield.linalg.separable import SeparableProblem
 from vectorfield.linalg.solution import Solution, Status
 from vectorfield.linalg.solver import Solver
+from vectorfield.linalg.sparse import SparseFeatureProblem, SparseProblem
 from vectorfield.linalg.spectrum import Spectrum, spectrum
 
 __all__ = [
@@ -36,6 +37,8 @@ __all__ = [
     "SeparableProblem",
     "Solution",
     "Solver",
+    "SparseFeatureProblem",
+    "SparseProblem",
     "Spectrum",
     "Status",
     "assemble",

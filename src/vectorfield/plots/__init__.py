@@ -1,4 +1,4 @@
-"""Figures: fields and trajectories, and what a search tried.
+"""Figures: fields and trajectories, what a search tried, and which coordinate drives which.
 
 The functions draw and return; they show nothing, and leave matplotlib's settings and pyplot's
 figures alone. Where no axes are given they make a figure of their own, ``ax.figure``, which
@@ -7,5 +7,14 @@ figures alone. Where no axes are given they make a figure of their own, ``ax.fig
 
 from vectorfield.plots._fields import PREDICTED, TRUE, phase_portrait, trajectories
 from vectorfield.plots._search import search
+from vectorfield.plots._structure import dependencies, stencil
 
-__all__ = ["PREDICTED", "TRUE", "phase_portrait", "search", "trajectories"]
+__all__ = [
+    "PREDICTED",
+    "TRUE",
+    "dependencies",
+    "phase_portrait",
+    "search",
+    "stencil",
+    "trajectories",
+]
