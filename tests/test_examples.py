@@ -107,5 +107,5 @@ def test_drifters_are_followed_better_than_standing_still(tmp_path):
 
 
 def test_every_example_is_tested_here_or_run_by_make():
-    tested = {"pendulum", "dataframe", "gridsearch", "demo", "pendulum_laws", "drifters"}
+    tested = {"pendulum", "dataframe", "gridsearch", "demo", "pendulum_laws", "drifters", "search"}
     assert {path.stem for path in EXAMPLES.glob("*.py")} == tested

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import vectorfield as vf
@@ -322,6 +322,8 @@ json_values = st.recursive(
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(["kind", "kernel", "feature_names", "arrays"]), json_values)
 def test_random_values_in_the_header(folder, key, value):
+    names = key == "feature_names" and isinstance(value, list) and len(value) == 2
+    assume(not (names and len({v for v in value if isinstance(v, str) and v}) == 2))  # good ones
     with pytest.raises(vf.ModelFileError):
         load_bytes(forge(change(**{key: value})), folder)
 

@@ -378,11 +378,11 @@ def test_nested_settings_as_in_scikit_learn():
     changed = clone(model).set_params(kernel__kernel__length_scale=3.0, kernel__kernel__nu=4.5)
     assert changed.kernel == CurlFree(Matern(4.5, 3.0))
     assert model.kernel == CurlFree(Matern(2.5, 1.0))
-    nested = clone(vf.MOCK(HELMHOLTZ))
+    nested = clone(vf.MOCK(HELMHOLTZ, search=False))
     nested.set_params(kernel__right__factor=0.7, kernel__right__kernel__kernel__length_scale=2.0)
     assert nested.kernel == HELMHOLTZ.left + 0.7 * CurlFree(Matern(3.5, 2.0))
     assert "kernel__left__kernel__length_scale" in nested.get_params()
-    pairs = clone(vf.MOCK(Hamiltonian())).set_params(kernel__pairs=[[1, 0]])
+    pairs = clone(vf.MOCK(Hamiltonian(), search=False)).set_params(kernel__pairs=[[1, 0]])
     assert pairs.kernel.pairs == ((1, 0),)
     with pytest.raises(ValueError, match="kink at r = 0"):
         model.set_params(kernel__kernel__nu=1.5)

@@ -361,7 +361,7 @@ def test_numbers_of_coordinates_that_do_not_suit(kernel, d, message):
         lambda: kernel.resolved(nodes),
         lambda: kernel.bind(nodes, nodes),
         lambda: kernel.blocks(nodes),
-        lambda: vf.MOCK(kernel).fit(nodes, 0.1),
+        lambda: vf.MOCK(kernel, search=False).fit(nodes, 0.1),
     ):
         with pytest.raises(ValueError, match=message):
             attempt()
@@ -375,7 +375,7 @@ def test_length_scales_that_do_not_suit(kind):
     for attempt in (
         lambda: kernel.bind(nodes, nodes),
         lambda: kernel.blocks(nodes)(nodes),
-        lambda: vf.MOCK(kernel).fit(nodes, 0.1),
+        lambda: vf.MOCK(kernel, search=False).fit(nodes, 0.1),
     ):
         with pytest.raises(ValueError, match=message):
             attempt()

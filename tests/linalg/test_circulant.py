@@ -288,12 +288,14 @@ def test_other_arrays_are_refused(irregular):
 def test_memory_is_checked_first(irregular, monkeypatch):
     monkeypatch.setattr(machine, "_available_memory", lambda: 10_000)
     with pytest.raises(MemoryError, match=r"on a ring of 3 coordinates needs .*ConjugateGradient"):
-        vf.MOCK(Equivariant(Gaussian(1.0), CyclicShifts())).fit(irregular(3))
+        vf.MOCK(Equivariant(Gaussian(1.0), CyclicShifts()), search=False).fit(irregular(3))
 
 
 def test_models_are_pickled(irregular):
     data = irregular(3)
-    model = vf.MOCK(Equivariant(Gaussian(), CyclicShifts()), solver=Circulant()).fit(data)
+    model = vf.MOCK(Equivariant(Gaussian(), CyclicShifts()), solver=Circulant(), search=False).fit(
+        data
+    )
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(data.states), model.predict(data.states))
     assert again.solver == Circulant()

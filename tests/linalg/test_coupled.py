@@ -102,7 +102,7 @@ def test_kernels_that_take_no_iterations(kernel, named, problem):
 def test_what_is_no_solver_is_refused(irregular):
     for wrong in ("cg", ConjugateGradient, 1):
         with pytest.raises(TypeError, match="solver must be a Solver"):
-            vf.MOCK(KERNELS[0], solver=wrong).fit(irregular(2))
+            vf.MOCK(KERNELS[0], solver=wrong, search=False).fit(irregular(2))
 
 
 def test_what_the_dense_matrix_lacks_in_memory_iterations_do_not_need(irregular, monkeypatch):

@@ -218,6 +218,15 @@ class Context:
                 found.append(replace(trial, plan=replace(best.plan, kernel=trial.plan.kernel)))
         return found
 
+    def runner_up(self, chosen: Trial) -> Trial | None:
+        """Return the best trial of another kind of kernel, on windows of the same lengths."""
+        kind = _kind(candidates.without_features(chosen.plan.kernel))
+        for trial in ranked([t] for t in self.trials if t.ok):
+            other = _kind(candidates.without_features(trial.plan.kernel))
+            if other != kind and len(trial.ratios) == len(chosen.ratios):
+                return trial
+        return None
+
     def by_features(
         self, kernel: ScalarKernel | OperatorKernel, count: int = FEW
     ) -> ScalarKernel | OperatorKernel:

@@ -33,7 +33,8 @@ def run(
         for stage in STAGES:
             best = stage(context, best)
     context.judge.close()
-    chosen, runner = best[0], next(iter(best[1:]), None)
+    chosen = best[0]
+    runner = next(iter(best[1:]), None) or context.runner_up(chosen)
     bench = context.bench if len(chosen.ratios) == len(context.lengths) else context.estimated
 
     def settled(trial: Trial) -> Trial:

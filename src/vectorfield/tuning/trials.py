@@ -11,6 +11,7 @@ from vectorfield.plan import Plan
 
 __all__ = ["Report", "Trial"]
 
+CLEAR = 3.0  # standard errors
 TRACKED = 0.1  # of the null model's Err
 
 
@@ -65,8 +66,8 @@ class Report:
 
     Attributes:
         best: the trial that was chosen.
-        runner_up: the best trial of another kernel, loss, prior or refinement; None if there is
-            none at the same stage. Where a `Blend` was chosen, the best plan by itself.
+        runner_up: the best trial of another kernel, loss, prior or refinement at the same stage,
+            or from before it where all others were far behind; None if there is none. Where a `Blend` was chosen, the best plan by itself.
         trials: all trials, in their order.
         lengths: samples of the windows of each level.
         null: error of the null model for each length, the mean over windows.
@@ -103,7 +104,7 @@ class Report:
 
     @property
     def beats_null(self) -> bool:
-        """Whether the chosen plan has a score more than one standard error below 1."""
+        """Whether the chosen plan has a score more than three standard errors below 1."""
         return beats_null(self.best)
 
     @property
@@ -184,8 +185,11 @@ class Report:
 
 
 def beats_null(trial: Trial) -> bool:
-    """Whether the score is more than one standard error below 1, that of the null model."""
-    margin = trial.spread if np.isfinite(trial.spread) else 0.0
+    """Whether the score is more than three standard errors below 1, that of the null model.
+
+    Three, because it is the best of many: one of a hundred plans that know nothing lies two below.
+    """
+    margin = CLEAR * trial.spread if np.isfinite(trial.spread) else 0.0
     return trial.ok and trial.score + margin < 1.0
 
 
