@@ -27,11 +27,11 @@ from vectorfield.tuning.bench import Bench, ridge_unit
 from vectorfield.tuning.budget import Budget
 from vectorfield.tuning.folds import folds
 from vectorfield.tuning.heldout import levels
-from vectorfield.tuning.judge import Judge, best_ridge, ranked
+from vectorfield.tuning.judge import Judge, ranked
 from vectorfield.tuning.objectives import Windowed
 from vectorfield.tuning.study import Record
 from vectorfield.tuning.survey import survey
-from vectorfield.tuning.tasks import CLEAN, NOISY, Task, near
+from vectorfield.tuning.tasks import CLEAN, NOISY, Task, best_ridge, near
 from vectorfield.tuning.trials import Trial
 
 if TYPE_CHECKING:

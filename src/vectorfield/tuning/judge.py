@@ -9,12 +9,10 @@ from vectorfield.tuning.bench import Bench
 from vectorfield.tuning.budget import Budget
 from vectorfield.tuning.jobs import carry_out_all
 from vectorfield.tuning.study import Record
-from vectorfield.tuning.tasks import Task
+from vectorfield.tuning.tasks import Task, best_ridge
 from vectorfield.tuning.trials import Trial
 
-__all__ = ["Judge", "best_ridge", "ranked"]
-
-ALIKE = 1.01  # scores that differ by less say nothing
+__all__ = ["Judge", "ranked"]
 
 
 class Judge:
@@ -116,13 +114,6 @@ class _Shown:
         """End the search."""
         self._done = 1.0
         self.tell(self._stage)
-
-
-def best_ridge(group: Sequence[Trial]) -> Trial:
-    """Return the best trial of a ladder of ridges; of those as good to a percent, the largest."""
-    best = min(group, key=lambda t: t.score)
-    alike = [t for t in group if t.score <= ALIKE * best.score]
-    return max(alike, key=lambda t: t.level) if best.ok else best
 
 
 def ranked(groups: Iterable[Sequence[Trial]]) -> list[Trial]:

@@ -10,7 +10,9 @@ from vectorfield.tuning.bench import Bench
 from vectorfield.tuning.objectives import HeldOutErrors
 from vectorfield.tuning.trials import Trial
 
-__all__ = ["CLEAN", "HIGHEST", "LOWEST", "NOISY", "Task", "carry_out", "near"]
+__all__ = ["CLEAN", "HIGHEST", "LOWEST", "NOISY", "Task", "best_ridge", "carry_out", "near"]
+
+ALIKE = 1.01  # scores that differ by less say nothing
 
 LOWEST, HIGHEST = 1e-18, 1e8  # ridge levels
 NOISY = tuple(10.0**k for k in range(3, -6, -1))  # ridge levels; see `ridge_unit`
@@ -85,7 +87,7 @@ def carry_out(
         )
         return path, True
     found = judge(task.levels, substeps)
-    best = min(found, key=lambda t: t.score)
+    best = best_ridge(found)
     ladder = list(task.levels)
     while task.widen and best.ok and len(ladder) > 1 and best.level in (max(ladder), min(ladder)):
         factor = 10.0 if best.level == max(ladder) else 0.1  # an optimum at the end: go on
@@ -96,7 +98,7 @@ def carry_out(
             return found, False
         found += judge([level], best.substeps)
         ladder.append(level)
-        if not found[-1].score < best.score:
+        if not ALIKE * found[-1].score < best.score:
             break
         best = found[-1]
     return found, True
@@ -111,3 +113,10 @@ def near(level: float, *, noisy: bool, span: int = 2) -> tuple[float, ...]:
     step = 10.0 if noisy else 100.0
     rungs = (level * step**k for k in range(span, -span - 1, -1))
     return tuple(v for v in rungs if LOWEST <= v <= HIGHEST) or (level,)
+
+
+def best_ridge(group: Sequence[Trial]) -> Trial:
+    """Return the best trial of a ladder of ridges; of those as good to a percent, the largest."""
+    best = min(group, key=lambda t: t.score)
+    alike = [t for t in group if t.score <= ALIKE * best.score]
+    return max(alike, key=lambda t: t.level) if best.ok else best

@@ -67,7 +67,8 @@ class Report:
     Attributes:
         best: the trial that was chosen.
         runner_up: the best trial of another kernel, loss, prior or refinement at the same stage,
-            or from before it where all others were far behind; None if there is none. Where a `Blend` was chosen, the best plan by itself.
+            or from before it where all others were far behind; None if there is none. Where a
+            `Blend` was chosen, the best plan by itself.
         trials: all trials, in their order.
         lengths: samples of the windows of each level.
         null: error of the null model for each length, the mean over windows.

@@ -95,7 +95,7 @@ class Place:
 def return_to_data(context: Context, best: Sequence[Trial]) -> list[Trial]:
     """Walk to the best plan with a reverting prior, where no plan so far follows the data.
 
-    Where noise or what was not measured hides most of where trajectories go, a field that goes
+    Clean data are left alone: more of them are what helps there. Where noise or what was not measured hides most of where trajectories go, a field that goes
     back to the data is a far better thing to shrink to than one that stands still. With it the best
     ridge is another, and so is the best kernel: a prior added to a kernel and a ridge that were
     chosen without gains a part of what there is.
@@ -106,7 +106,7 @@ def return_to_data(context: Context, best: Sequence[Trial]) -> list[Trial]:
     """
     first = best[0]
     held_out = isinstance(context.search.objective, HeldOutErrors)
-    if not (context.open >= CHOSEN and held_out and _astray(first)):
+    if not (context.noisy and context.open >= CHOSEN and held_out and _astray(first)):
         return list(best)
     before = context.bench, context.splits, context.lengths, context.small
     context.widen(JUDGED)
