@@ -95,10 +95,11 @@ class Place:
 def return_to_data(context: Context, best: Sequence[Trial]) -> list[Trial]:
     """Walk to the best plan with a reverting prior, where no plan so far follows the data.
 
-    Clean data are left alone: more of them are what helps there. Where noise or what was not measured hides most of where trajectories go, a field that goes
-    back to the data is a far better thing to shrink to than one that stands still. With it the best
-    ridge is another, and so is the best kernel: a prior added to a kernel and a ridge that were
-    chosen without gains a part of what there is.
+    Clean data are left alone: more of them are what helps there. Where noise or what was not
+    measured hides most of where trajectories go, a field that goes back to the data is a far better
+    thing to shrink to than one that stands still. With it the best ridge is another, and so is the
+    best kernel: a prior added to a kernel and a ridge that were chosen without gains a part of what
+    there is.
 
     All of the data and all folds are used, also by the stages that follow: what is to be told apart
     differs by little. By default single steps and whole trajectories count: windows between
