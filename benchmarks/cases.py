@@ -27,7 +27,7 @@ PARTS = (24, 10, 10)  # trajectories for training, validation, test
 
 def mock() -> vf.MOCK:
     """Return our method: no hints."""
-    return vf.MOCK(search=vf.Search())
+    return vf.MOCK()
 
 
 METHODS: dict[str, Callable] = {

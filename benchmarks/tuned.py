@@ -1,10 +1,11 @@
 """What a search chooses with no hints, set by set: accuracy against the oracle, and time.
 
 `MOCK()` on the training part, judged by the search on the validation part (on measured sets, which
-are small, by folds over both, `Search(pool=True)`); the test part is read once, at the end. The oracle is the true field from the same first samples. On
-computed sets "field" is |f - f0| / |f0| at the clean test states, and the paper's procedure (white
-loss, trapezoid, Gaussian kernel, length scale and ridge by the best validation Err of a grid)
-stands beside it.   python benchmarks/tuned.py [nfhn lorenz63 ...] [--seeds 5]
+are small, by folds over both: `Search(pool=True)`); the test part is read once, at the end. The
+oracle is the true field from the same first samples. On computed sets "field" is |f - f0| / |f0|
+at the clean test states, and the paper's procedure (white loss, trapezoid, Gaussian kernel, length
+scale and ridge by the best validation Err of a grid) stands beside it.
+python benchmarks/tuned.py [nfhn lorenz63 ...] [--seeds 5]
 """
 
 from __future__ import annotations
