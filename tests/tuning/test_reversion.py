@@ -146,6 +146,7 @@ def test_ways_lead_on_and_keep_the_width_of_kernels():
     assert candidates.lengths_of(next(list(local.ways(2.0, []))[1]).kernel) == (4.0,)
 
 
+@pytest.mark.filterwarnings("ignore:nothing is clearly better")  # few data, short of three errors
 def test_pooled_validation_is_learned_from_and_judged_by_folds():
     train, validation = visits(20, 0), visits(10, 1)
     both = pooled(train, validation)

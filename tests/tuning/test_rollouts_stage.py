@@ -90,6 +90,7 @@ def test_a_refinement_that_is_given_is_kept():
     np.testing.assert_array_equal(again.predict(data.states), model.predict(data.states))
 
 
+@pytest.mark.filterwarnings("ignore:nothing is clearly better")  # few data, short of three errors
 def test_a_study_keeps_the_path(tmp_path):
     pytest.importorskip("optuna")
     data = reverting(30, 0)
