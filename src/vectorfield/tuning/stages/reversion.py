@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from vectorfield.kernels import Gaussian, Laplace, Matern, ScalarKernel
 from vectorfield.occupation import Noise, SnapshotNoise, White
 from vectorfield.plan import Plan
@@ -15,7 +13,7 @@ from vectorfield.tuning import candidates
 from vectorfield.tuning.context import FEW, Context
 from vectorfield.tuning.judge import ranked
 from vectorfield.tuning.objectives import HeldOutErrors
-from vectorfield.tuning.trials import Trial
+from vectorfield.tuning.trials import Trial, beats_null
 
 __all__ = ["Place", "return_to_data"]
 
@@ -28,7 +26,6 @@ WIDTH, NARROWEST, WIDEST = 0.3, 0.02, 4.0  # of the median distance of states
 POINTS = 300  # states averaged
 GAIN = 2e-3  # of the score: what gains less is not worth another step
 LEVELS = (100.0, 10.0, 1.0)  # of the ridge; three are all followed to the end
-CLEAR = 3.0  # standard errors below the null model's score
 FACTORS = (2.0, 2.0**0.5)
 
 
@@ -114,20 +111,11 @@ def return_to_data(context: Context, best: Sequence[Trial]) -> list[Trial]:
     ladder = context.near(first)
     plain = context.try_all([(first.plan, ladder)], "returning", None, done=0.42)
     found = _walk(context, first.plan)
-    if found is None or not _clear(found) or (plain and plain[0].score <= found.score):
+    if found is None or not beats_null(found) or (plain and plain[0].score <= found.score):
         context.bench, context.splits, context.lengths, context.small = before
         return list(best)
     context.jointly = CHOSEN | {"noise"}
     return [found, *plain]
-
-
-def _clear(trial: Trial) -> bool:
-    """Whether the score is below the null model's by far more than its standard error.
-
-    The best of a hundred plans is often a standard error or two better, on random walks too.
-    """
-    spread = trial.spread if np.isfinite(trial.spread) else 0.0
-    return trial.ok and trial.score + CLEAR * spread < 1.0
 
 
 def _astray(trial: Trial) -> bool:
