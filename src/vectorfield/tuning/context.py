@@ -37,10 +37,11 @@ from vectorfield.tuning.trials import Trial
 if TYPE_CHECKING:
     from vectorfield.tuning.search import Search
 
-__all__ = ["CONTENDER", "FEW", "MANY", "MEDIUM", "SMALL", "Context", "distinct"]
+__all__ = ["CONTENDER", "FEW", "MANY", "MEDIUM", "REFINED", "SMALL", "Context", "distinct"]
 
 LAWS = (CurlFree, DivergenceFree, Equivariant, Gradient, Hamiltonian, OperatorScaled, OperatorSum)
 SMALL, MEDIUM = 1200, 4000  # steps of the data that a screening and its second round use
+REFINED = 3 * MEDIUM // 2  # steps that fits of whole windows are judged with
 CHEAP = 3000  # steps up to which all folds are used
 HELD, WIDE = 1500, 16  # samples that a screening is judged on, fewer beyond so many coordinates
 CONTENDER = 10.0  # times the least error: neither a length scale nor more data make up for more

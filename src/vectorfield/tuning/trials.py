@@ -9,10 +9,10 @@ import numpy as np
 
 from vectorfield.plan import Plan
 
-__all__ = ["Report", "Trial"]
+__all__ = ["TRACKED", "Report", "Trial"]
 
 CLEAR = 3.0  # standard errors
-TRACKED = 0.1  # of the null model's Err
+TRACKED = 0.1  # of the null model's Err: what leaves less needs no help
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from vectorfield._progress import report
 from vectorfield.blend import Blend
 from vectorfield.tuning.bench import Bench
-from vectorfield.tuning.context import MEDIUM, Context, distinct
+from vectorfield.tuning.context import MEDIUM, REFINED, Context, distinct
 from vectorfield.tuning.members import Members
 from vectorfield.tuning.objectives import HeldOutErrors
 from vectorfield.tuning.stacking import Stack, stack
@@ -23,7 +23,6 @@ NEGLIGIBLE = 1e-4  # of the null model's error: what is left is not the kernel's
 SHARE = 0.25  # of the work of the search so far
 EACH, MOST = 5, 60  # combinations a member, at least, and in all, at most
 ESTIMATED = ("windows", "shooting")  # stages that judge from starts that are estimated
-REFINED = 3 * MEDIUM // 2  # steps of the data that fits of windows are judged with
 
 
 def blend(context: Context, best: Sequence[Trial]) -> list[Trial]:

@@ -11,11 +11,10 @@ from vectorfield.tuning import candidates
 from vectorfield.tuning.context import Context
 from vectorfield.tuning.objectives import HeldOutErrors
 from vectorfield.tuning.tasks import HIGHEST, Task
-from vectorfield.tuning.trials import Trial
+from vectorfield.tuning.trials import TRACKED, Trial
 
 __all__ = ["refine_rollouts"]
 
-TRACKED = 0.1  # errors over the null model's, of a step or a whole trajectory, that need no help
 ITERATIONS = (3, 6, 12, 24)
 FEATURES = 250  # an iteration costs as much as they are many
 EVERYWHERE = 4  # starts of windows in each trajectory, where these are few samples
@@ -77,7 +76,7 @@ def _pays(context: Context, trial: Trial) -> bool:
         return False
     if not context.comparable("refine", [Rollouts()]):
         return False
-    return trial.ok and trial.ratios[0] > TRACKED and trial.ratios[-1] > TRACKED
+    return trial.ok and trial.ratios[0] > TRACKED and not trial.tracks
 
 
 def _plan(context: Context, plan: Plan) -> Plan:

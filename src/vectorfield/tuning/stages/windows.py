@@ -12,7 +12,7 @@ from vectorfield.occupation import SnapshotNoise, Trapezoid
 from vectorfield.plan import Plan
 from vectorfield.shooting import Shooting
 from vectorfield.tuning import candidates
-from vectorfield.tuning.context import MEDIUM, Context, distinct
+from vectorfield.tuning.context import REFINED, Context, distinct
 from vectorfield.tuning.judge import ranked
 from vectorfield.tuning.tasks import Task
 from vectorfield.tuning.trials import Trial
@@ -83,7 +83,7 @@ def _judged(context: Context, plans: Iterable[tuple[Plan, float]]) -> list[Trial
             plan,
             (level,),
             "windows" if plan.refine is None else "shooting",
-            3 * MEDIUM // 2,
+            REFINED,
             evidence=plan.refine is not None,
         )
         for plan, level in plans
